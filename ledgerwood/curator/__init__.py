@@ -42,6 +42,7 @@ try:
     from ledgerwood.curator.loading import given_rows as given_rows
     from ledgerwood.curator.places.collections import is_collection as is_collection
     from ledgerwood.curator.places.collections import mapped as mapped
+    from ledgerwood.curator.places.federated_columns import FederatedColumns as FederatedColumns
     from ledgerwood.curator.places.federated_rows import AbstractOwners as AbstractOwners
     from ledgerwood.curator.places.federated_rows import FederatedTable as FederatedTable
     from ledgerwood.curator.places.federated_rows import FitTerms as FitTerms
@@ -54,6 +55,7 @@ try:
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
     from ledgerwood.curator.queries.class_counts import LeafLabels as LeafLabels
     from ledgerwood.curator.queries.class_counts import label_range as label_range
+    from ledgerwood.curator.queries.columns.key_tables import KeyTable as KeyTable
     from ledgerwood.curator.queries.columns.selections import ColumnBounds as ColumnBounds
     from ledgerwood.curator.queries.columns.selections import ColumnKeys as ColumnKeys
     from ledgerwood.curator.queries.columns.selections import ColumnMode as ColumnMode

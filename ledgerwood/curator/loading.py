@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.curator.file_folds import FileFolds
 from ledgerwood.curator.folds import AbstractFolds, Folds
 from ledgerwood.curator.grid import Loss
@@ -20,6 +21,7 @@ from ledgerwood.curator.inputs.values import UnitKeys, UnitReader, read_keys
 from ledgerwood.curator.places.cluster import ClusterSession, session_on
 from ledgerwood.curator.places.collections import Collections, collections_of, is_collection
 from ledgerwood.curator.places.connections import client_of
+from ledgerwood.curator.places.federated_columns import FederatedColumns
 from ledgerwood.curator.places.federated_rows import AbstractOwners, FederatedTable, FitTerms
 from ledgerwood.curator.queries.registry import not_a_sum, not_beyond_a_process
 from ledgerwood.curator.tables.chunks import encoded_batch, from_source, largest_row_bytes, row_bytes
@@ -200,7 +202,7 @@ class GivenRows:
         place: Place,
         *,
         most_classes: int,
-    ) -> UndeclaredTable | CountedColumns:
+    ) -> UndeclaredTable | CountedColumns | FederatedColumns:
         """All rows, before their schema is estimated.
 
         Args:
@@ -213,6 +215,8 @@ class GivenRows:
             SchemaError: types or shapes that do not fit; of files also such as have no types.
             ScratchFull, FilesChanged, OSError: as in `encoded`.
         """
+        if isinstance(place, AbstractOwners):
+            return FederatedColumns(place, columns)
         if isinstance(place, ClusterSession):
             assert self.collections is not None  # `place`
             return self.collections.counted(place, columns, queries)
@@ -248,7 +252,15 @@ def _told(source: RowSource) -> Iterator[None]:
 
 
 def given_rows(
-    X: Any, y: Any, sample_weight: Any, schema: Schema | None, scratch: Any = None, keys: Any = None, client: Any = None
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    schema: Schema | None,
+    scratch: Any = None,
+    keys: Any = None,
+    client: Any = None,
+    *,
+    numeric_target: bool | None = None,
 ) -> GivenRows:
     """The rows that a fit was given; no value is looked at.
 
@@ -261,6 +273,7 @@ def given_rows(
         scratch: for rows in files, where encoded rows lie while the fit runs.
         keys: array-like or None, each row's privacy unit; for rows in files the name of a column or None.
         client: of the cluster; None for the current one.
+        numeric_target: whether labels are numbers, for a federation whose schema may be estimated; None: it may not.
 
     Raises:
         SchemaError: rows in files without a label's name or the columns; rows in CSV files without a schema;
@@ -270,7 +283,7 @@ def given_rows(
         ReplayFailed: rows on a cluster, in a fit that is recorded.
     """
     if isinstance(X, AbstractOwners):
-        return _at_owners(X, y, sample_weight, schema, scratch, keys, client)
+        return _at_owners(X, y, sample_weight, schema, scratch, keys, client, numeric_target)
     if is_collection(X):
         return _on_cluster(X, y, sample_weight, scratch, keys, client)
     if client is not None:
@@ -291,15 +304,35 @@ def given_rows(
 
 
 def _at_owners(
-    X: AbstractOwners, y: Any, sample_weight: Any, schema: Schema | None, scratch: Any, keys: Any, client: Any
+    X: AbstractOwners,
+    y: Any,
+    sample_weight: Any,
+    schema: Schema | None,
+    scratch: Any,
+    keys: Any,
+    client: Any,
+    numeric_target: bool | None,
 ) -> GivenRows:
     if any(each is not None for each in (y, sample_weight, scratch, keys, client)):
         raise SchemaError("labels and weights of a federation are the owners': federate(estimator, clients=...)")
     if schema is None:
-        raise SchemaError("a federation needs a declared schema, which all owners agree on: schema=Schema(...)")
+        if numeric_target is None:
+            raise SchemaError(
+                "a federation needs a declared schema here, which all owners agree on: schema=Schema(...)"
+            )
+        if X.noise != "server":
+            raise SchemaError(
+                f"schema=None: a schema is estimated from sums to which the server adds the noise, and "
+                f"noise={X.noise!r} keeps them from it. Declare a schema, schema=Schema(...). Nothing was spent"
+            )
+        if X.unit is not PrivacyUnit.ROW:
+            raise SchemaError(
+                f"schema=None: a schema is estimated at the cost of a row, and unit is a {X.unit.value}, whose rows "
+                "may have any number of categories. Declare a schema, schema=Schema(...). Nothing was spent"
+            )
     if is_recorded():
         raise ReplayFailed("rows are at their owners', whom no recording sees: give rows in memory")
-    head, labels = X.head(schema)
+    head, labels = X.head(schema, numeric_target=bool(numeric_target))
     return GivenRows(X=head, y=labels, sample_weight=None, owners=X)
 
 

@@ -31,6 +31,7 @@ _ROOMS = ("ledgerwood.curator.queries", "ledgerwood.mechanisms", "ledgerwood.sec
 _MODULES = (
     "ledgerwood.ensemble",
     "ledgerwood.schema",
+    "ledgerwood.curator.inputs.typed_columns",
     "ledgerwood.curator.places.federated_rows",
     "ledgerwood.federation.messages",
 )
@@ -41,6 +42,7 @@ _REPEATED = frozenset({Ensemble, Tree, TreeStructure, SplitTests, CandidateBins}
 """Public values that many questions hold, and that evaluators know again by their identity."""
 _NAMES = {f"{kind.__name__}.{each.name}": each for kind in (Adjacency, PrivacyUnit) for each in kind}
 _DTYPES = frozenset("biuf")
+_NAME_BYTES = 128
 MOST_BYTES = 1 << 30
 """Of a message."""
 
@@ -216,6 +218,19 @@ def unpack(packed: bytes, known: ReadValues | None = None) -> Any:
     finally:
         _DEPTH.reset(token)
     raise BadMessage(f"bytes that are no message of a federation ({problem[:200]})")
+
+
+def kind_in(packed: bytes) -> str:
+    """The name of the class of a packed value, without a look at its fields; empty for whatever else it is."""
+    try:
+        start = msgpack.unpackb(packed, ext_hook=lambda code, data: data[:_NAME_BYTES] if code == _VALUE else b"")
+        header = msgpack.Unpacker()
+        header.feed(start)
+        header.read_array_header()
+        name = header.unpack()
+    except Exception:  # noqa: BLE001  # whatever foreign bytes make of a parser: they are no such value
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _read(code: int, data: bytes, known: ReadValues | None) -> Any:

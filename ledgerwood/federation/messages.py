@@ -13,11 +13,13 @@ import numpy as np
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import FilteredEvent
+from ledgerwood.curator.inputs.typed_columns import TypedColumns
 from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy, OwnersDraw
 from ledgerwood.errors import BadMessage
+from ledgerwood.schema import Schema
 from ledgerwood.secure_aggregation import SumTerms, Upload
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Of the messages: both sides must have the same."""
 
 
@@ -29,10 +31,12 @@ class Describe:
     Args:
         protocol: of the server.
         version: of the server's library.
+        numeric_target: whether labels are numbers, where the fit estimates the schema and asks for types; else None.
     """
 
     protocol: int
     version: str
+    numeric_target: bool | None = None
 
 
 @final
@@ -43,14 +47,18 @@ class ColumnNames:
     Args:
         n_features: of the owner's rows.
         names: of the columns; empty of an array.
+        columns: with their types, where these were asked for.
     """
 
     n_features: int
     names: tuple[str, ...]
+    columns: TypedColumns | None = None
 
     @property
     def shown(self) -> str:
         """For an error."""
+        if self.columns is not None:
+            return ", ".join(f"{each.name} ({each.kind})" for each in (*self.columns.features, self.columns.target))
         return f"{self.n_features} columns without names" if not self.names else ", ".join(self.names)
 
 
@@ -109,7 +117,17 @@ class FederationTerms:
         if any(isinstance(each, FilteredEvent) for each, _ in self.fit.event.draws()):
             hidden += "; each owner kept the accounts of its rows under the individual filter, and charged them"
         if self.noise == "server":
-            return f"{hidden}; the server saw exact sums over all owners, added the noise, and is trusted with both"
+            columns = self.fit.columns
+            listed = [] if columns is None else [each for each in (*columns.features, columns.target) if each.keyed]
+            keys = (
+                "; of each column whose categories were estimated it saw the exact list of the values in the rows of "
+                "all owners together, with their total numbers of rows"
+                if listed
+                else ""
+            )
+            return (
+                f"{hidden}; the server saw exact sums over all owners, added the noise, and is trusted with both{keys}"
+            )
         return (
             f"{hidden}; each owner added a share of the noise, so that the guarantee holds against the server too, and "
             f"against {self.least - self.honest} owners that pool what they know: of at least {self.least} owners in "
@@ -164,12 +182,21 @@ class Begin:
         keys: the public keys of all owners by number.
         signatures: of them, of an active session; else none.
         offset: of a run with a seed, the place of the owner's first row.
+        schema: that was estimated, once it is known: said to all owners again, and to each process that missed it.
     """
 
     hello: Hello
     keys: tuple[bytes, ...]
     signatures: tuple[bytes, ...]
     offset: int
+    schema: Schema | None = None
+
+
+def schema_digest(schema: Schema) -> bytes:
+    """SHA-256 of an estimated schema as it travels, 32 bytes."""
+    from ledgerwood.federation.codec import pack
+
+    return hashlib.sha256(b"ledgerwood schema 1|" + pack(schema)).digest()
 
 
 @final
@@ -191,6 +218,8 @@ class Ask:
         packed: query and mechanism, in which repeated values are numbers.
         known: how many repeated values came before `news`.
         news: repeated values that no earlier question had.
+        schema: the digest of the estimated schema by which rows are encoded; empty where it was declared, or is not
+            known yet.
     """
 
     session: bytes
@@ -202,6 +231,7 @@ class Ask:
     packed: bytes
     known: int
     news: tuple[bytes, ...]
+    schema: bytes = b""
 
     def digest(self, values: bytes) -> bytes:
         """SHA-256 of what is asked, 32 bytes: owners that are asked different things have no mask in common.
@@ -211,7 +241,7 @@ class Ask:
         """
         from ledgerwood.federation.codec import pack
 
-        asked = pack((self.draw, self.is_choice, self.packed))
+        asked = pack((self.draw, self.is_choice, self.packed, self.schema))
         return hashlib.sha256(b"ledgerwood question 1|" + values + asked).digest()
 
 

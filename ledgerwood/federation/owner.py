@@ -4,6 +4,7 @@ An owner trusts no message. A question is compared with the plan that the owner'
 there, durably, before it is answered. docs/explanation/federation.md#federation-owners.
 """
 
+import dataclasses
 import hashlib
 import logging
 import os
@@ -11,7 +12,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, final
@@ -22,15 +23,17 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event, FilteredEvent
-from ledgerwood.curator.places.federated_rows import OwnersQuestion
+from ledgerwood.curator.inputs.typed_columns import TypedColumns, require_labels
+from ledgerwood.curator.places.federated_columns import OwnerColumns
+from ledgerwood.curator.places.federated_rows import FitTerms, OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
-from ledgerwood.curator.places.row_accounts import ChargedUpload, RowAccountsFile, RowCharges
+from ledgerwood.curator.places.row_accounts import PaidSums, RowAccountsFile, RowCharges
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
-from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation
+from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation, SchemaError
 from ledgerwood.federation.account import ClientAccount, SessionTerms
-from ledgerwood.federation.codec import ReadValues, pack, unpack
+from ledgerwood.federation.codec import ReadValues, kind_in, pack, unpack
 from ledgerwood.federation.messages import (
     PROTOCOL,
     Ask,
@@ -48,10 +51,12 @@ from ledgerwood.federation.messages import (
     Survivors,
     Uploaded,
     Willing,
+    schema_digest,
 )
 from ledgerwood.federation.policy import OwnerPolicy
 from ledgerwood.mechanisms import MECHANISMS, SecureRandom, SeededRandom, SkellamMechanism
 from ledgerwood.mechanisms.exact.coins import RowCoins
+from ledgerwood.schema import Schema
 from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientSums, Roster, SessionKeys, SumContext
 
 _MOST_SESSIONS = 8
@@ -74,6 +79,22 @@ class OwnRows:
     sample_weight: Any = None
     keys: Any = None
 
+    def typed(self, *, numeric_target: bool) -> TypedColumns:
+        """The names and types of the columns, for a fit that estimates their schema.
+
+        Args:
+            numeric_target: whether labels are numbers.
+
+        Raises:
+            SchemaError: weights, or columns or labels of a type that cannot be estimated.
+        """
+        if self.sample_weight is not None:
+            raise SchemaError(
+                "sample_weight needs a declared schema with a weight_bound: an estimated schema does not have one"
+            )
+        require_labels(self.y, None, numeric=numeric_target)
+        return dataclasses.replace(TypedColumns.of(self.X, self.y, numeric_target=numeric_target), at_owners=True)
+
 
 @final
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -81,10 +102,11 @@ class _OpenSession:
     """What an owner's process keeps of a session; another process makes it anew from the same messages."""
 
     begin: Begin
-    rows: OwnerRows
+    rows: OwnerRows | OwnerColumns
     sums: ClientSums
     known: ReadValues
-    accounts: RowAccountsFile
+    accounts: RowAccountsFile | None = None
+    schema: bytes = b""  # the digest of an estimated schema, once it was told
 
     @property
     def terms(self) -> FederationTerms:
@@ -112,7 +134,7 @@ class Owner:
     ) -> None:
         self._rows, self._account, self._identity = rows, account, identity
         self._policy = policy if policy is not None else OwnerPolicy()
-        self._encoded: tuple[bytes, OwnerRows] | None = None
+        self._read: tuple[bytes, OwnerRows | OwnerColumns] | None = None
         self._sessions: OrderedDict[bytes, _OpenSession] = OrderedDict()
 
     def answer(self, request: bytes) -> bytes:
@@ -148,14 +170,19 @@ class Owner:
                 f"the server has ledgerwood {request.version}, protocol {request.protocol}, and this owner {own}, "
                 f"protocol {PROTOCOL}: install the same release on both"
             )
-        n_features, names = columns_of(self._rows().X)
-        return ColumnNames(n_features=n_features, names=names)
+        rows = self._rows()
+        n_features, names = columns_of(rows.X)
+        if request.numeric_target is None:
+            return ColumnNames(n_features=n_features, names=names)
+        self._policy.require_no_schema()
+        columns = rows.typed(numeric_target=request.numeric_target)
+        return ColumnNames(n_features=n_features, names=names, columns=columns)
 
     def _willing(self, request: Hello) -> Willing:
         terms = request.terms
         self._policy.require(request)
         self._account.could_join(_account_terms(terms))
-        rows = self._encoded_by(request)
+        rows = self._rows_by(request)
         keys = SessionKeys.derived(self._identity, terms.session)
         return Willing(
             key=keys.public,
@@ -163,56 +190,95 @@ class Owner:
             n_rows=rows.n_rows if terms.fit.seeded else 0,
         )
 
-    def _encoded_by(self, hello: Hello) -> OwnerRows:
-        """The rows by the terms' schema; kept for the next request."""
+    def _rows_by(self, hello: Hello) -> OwnerRows | OwnerColumns:
+        """The rows by the terms' schema, or by the types of their columns; kept for the next request."""
         terms, fit = hello.terms, hello.terms.fit
         if hello.call > 1 and not fit.stream:
             raise RoundViolation(f"call {hello.call} of a fit that is no stream")
-        key = pack((fit.schema, fit.loss, fit.bins, terms.sums.n_clients, terms.session, hello.call))
-        if self._encoded is None or self._encoded[0] != key:
+        key = pack((fit.schema, fit.columns, fit.loss, fit.bins, terms.sums.n_clients, terms.session, hello.call))
+        if self._read is None or self._read[0] != key:
             own = self._rows()
-            _require_units(own, fit.stream)
-            rows = OwnerRows(own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins, keys=own.keys)
-            self._encoded = key, rows
-        return self._encoded[1]
+            _require_units(own, fit)
+            rows: OwnerRows | OwnerColumns
+            if fit.schema is not None:
+                rows = OwnerRows.of(
+                    own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins, keys=own.keys
+                )
+            else:
+                assert fit.columns is not None  # `FitTerms`
+                if own.typed(numeric_target=fit.columns.target.kind == "numeric") != fit.columns:
+                    raise SchemaError("the columns of this owner have other names or types than the terms say")
+                rows = OwnerColumns(own.X, own.y, fit.columns)
+            self._read = key, rows
+        return self._read[1]
 
     def _begun(self, request: Begin) -> Ready:
         hello = request.hello
         terms = hello.terms
-        known = self._sessions.get(terms.session)
-        if known is not None:
-            if pack(known.begin) == pack(request):
-                return Ready()
-            before = known.begin.hello
-            same = replace(request, hello=replace(hello, call=before.call), offset=known.begin.offset)
-            if hello.call <= before.call or pack(same) != pack(known.begin):
-                raise FederationRefused("the session has begun, with other terms or other owners")
+        first = dataclasses.replace(request, schema=None)
+        own = self._sessions.get(terms.session)
+        if own is None or _goes_on(own.begin, first):
+            own = self._new_session(first, own)
+        elif pack(own.begin) != pack(first):
+            raise FederationRefused("the session has begun, with other terms or other owners")
+        if request.schema is not None:
+            self._encode(own, request.schema)
+        return Ready()
+
+    def _new_session(self, request: Begin, known: _OpenSession | None) -> _OpenSession:
+        """The session, or a later call of it, which goes on with what the process knows."""
+        hello = request.hello
+        terms = hello.terms
         self._policy.require(hello)
         keys = SessionKeys.derived(self._identity, terms.session)
         roster = Roster(session=terms.session, keys=request.keys, signatures=request.signatures)
         sums = ClientSums(
             terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._policy.registry
         )
-        rows = self._encoded_by(hello)
+        rows = self._rows_by(hello)
         self._account.join(_account_terms(terms))
         # A second roster, shown to a process that was started again, would have another owner's keys in it.
         self._account.fix(terms.session, "roster", roster.digest)
         # Coins go by the places of rows: another order of them, in another process, would be another sample.
-        label = "rows" if hello.call == 1 else f"rows-{hello.call}"
+        of = "rows" if isinstance(rows, OwnerRows) else "columns"
+        label = of if hello.call == 1 else f"{of}-{hello.call}"
         self._account.fix(terms.session, label, rows.tag(self._identity + terms.session))
-        self._sessions[terms.session] = _OpenSession(
+        own = _OpenSession(
             begin=request, rows=rows, sums=sums if known is None else known.sums,
             known=ReadValues() if known is None else known.known,
-            accounts=RowAccountsFile(self._account.path, terms.session.hex(), rows.n_rows, rows.keys),
         )  # fmt: skip
+        self._sessions[terms.session] = own
         while len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
-        return Ready()
+        return own
+
+    def _encode(self, own: _OpenSession, schema: Schema) -> None:
+        """Encode the rows by the schema that was estimated for them: one schema for all of a session.
+
+        Raises:
+            FederationRefused, LedgerError, SchemaError: another one than before, or one that is not of these columns.
+        """
+        terms, digest = own.terms, schema_digest(schema)
+        if own.schema:
+            if own.schema != digest:
+                raise FederationRefused("this owner was told another estimated schema before in this session")
+            return
+        if not isinstance(own.rows, OwnerColumns):
+            raise RoundViolation("the schema of this session is declared, and none is estimated")
+        rows = own.rows.encoded(schema, loss=terms.fit.loss, bins=terms.fit.bins)
+        # A second schema, told to a process that was started again, would be a second way to look at the rows.
+        self._account.fix(terms.session, "schema", digest)
+        self._account.fix(terms.session, "rows", rows.tag(self._identity + terms.session))
+        own.rows, own.schema = rows, digest
 
     def _uploaded(self, request: Ask) -> Uploaded | NotTold:
         own = self._sessions.get(request.session)
         if own is None:
             return NotTold(known=-1)
+        if request.schema != own.schema:
+            if request.schema and not own.schema:
+                return NotTold(known=-1)  # another process of this owner was told it
+            raise RoundViolation("the question is about rows by another schema than the one that this owner was told")
         if not own.known.learn(request.known, request.news):
             return NotTold(known=len(own.known))
         query, mechanism = unpack(request.packed, own.known)
@@ -244,8 +310,13 @@ class Owner:
 
     def _paid(
         self, own: _OpenSession, question: OwnersQuestion, release: Event, asked: Callable[..., Integers]
-    ) -> "_PaidSums":
-        return _PaidSums(charges=RowCharges(question, release), file=own.accounts, asked=asked)
+    ) -> PaidSums:
+        charges, rows = RowCharges(question, release), own.rows
+        if not isinstance(rows, OwnerRows):
+            raise RoundViolation("rows are charged once their schema is known")
+        if own.accounts is None:
+            own.accounts = RowAccountsFile(self._account.path, own.terms.session.hex(), rows.n_rows, rows.keys)
+        return PaidSums(charges=charges, file=own.accounts, asked=asked)
 
     def _release(self, terms: FederationTerms, question: OwnersQuestion) -> Event:
         """The event of a question's release, as the owner itself derives it from the query and its noise."""
@@ -310,28 +381,6 @@ class Owner:
         return Opened(opened=own.sums.opened(context, live, uploaded, request.shares, signed))
 
 
-@final
-class _PaidSums:
-    """The sums of one upload under an individual filter: rows that can pay are charged, on the disk, and read.
-
-    Args:
-        charges: of the release.
-        file: of the rows' accounts.
-        asked: makes the sums, of budgets that it changes.
-    """
-
-    __slots__ = ("_asked", "_charges", "_file", "sums")
-
-    def __init__(self, *, charges: RowCharges, file: RowAccountsFile, asked: Callable[..., Integers]) -> None:
-        self._charges, self._file, self._asked = charges, file, asked
-
-    def __call__(self, upload: ChargedUpload) -> None:
-        """Charge the rows; see `ClientAccount.answer`."""
-        self.sums = self._file.charged(
-            upload, self._charges.event, lambda left: self._asked(budgets=self._charges.of(left))
-        )
-
-
 def _told(error: PrivacyError) -> str:
     """What the server learns of a refusal: nothing of the owner's other budgets, files and sessions, or of its labels.
 
@@ -345,17 +394,24 @@ def _told(error: PrivacyError) -> str:
     return _WIDTHS.sub("text", f"{name}: {error}")
 
 
-def _require_units(own: OwnRows, stream: bool) -> None:
+def _goes_on(begun: Begin, request: Begin) -> bool:
+    """Whether a request begins a later call of the same stream: all else is as before."""
+    before, call = begun.hello, request.hello.call
+    same = dataclasses.replace(request, hello=dataclasses.replace(request.hello, call=before.call), offset=begun.offset)
+    return call > before.call and pack(same) == pack(begun)
+
+
+def _require_units(own: OwnRows, fit: FitTerms) -> None:
     """Refuse a stream of rows without keys, and a fit of rows with keys, which pays for single rows.
 
     Raises:
         FederationRefused: so it is.
     """
-    if stream and own.keys is None:
+    if fit.stream and own.keys is None:
         raise FederationRefused("a stream needs keys, each row's privacy unit, and this owner's rows have none")
-    if stream and own.sample_weight is not None:
-        raise FederationRefused("the rows of a stream have no weights")
-    if not stream and own.keys is not None:
+    if fit.stream and (own.sample_weight is not None or fit.schema is None):
+        raise FederationRefused("the rows of a stream have no weights, and a declared schema")
+    if not fit.stream and own.keys is not None:
         raise FederationRefused("this owner's rows have keys: it takes part in streams, not in a fit of single rows")
 
 
@@ -425,7 +481,7 @@ def verifying_key(identity: bytes) -> bytes:
 
 def is_setup(request: bytes) -> bool:
     """Returns whether a request begins a session: another process of the owner has to be handed it first."""
-    return isinstance(unpack(request), Begin)
+    return kind_in(request) == Begin.__name__
 
 
 def identity_at(path: str | Path) -> bytes:

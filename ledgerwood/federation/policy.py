@@ -25,7 +25,7 @@ class OwnerPolicy:
     """The terms that an owner takes part on; the owner's ledger bounds what they may cost.
 
     Args:
-        schema: that the server's has to equal; None accepts any.
+        schema: that the server's has to equal; None accepts any, and one that is privately estimated.
         noise: that the server has to use; None accepts both.
         colluding: fraction of the owners from whose knowledge of their own noise this owner wants to be safe, under
             noise="clients"; from one owner in any case.
@@ -69,6 +69,8 @@ class OwnerPolicy:
             FederationRefused, RoundViolation, UnsupportedEvent: what it does not accept.
         """
         terms = request.terms
+        if terms.fit.schema is None:
+            self.require_no_schema()
         if self.schema is not None and terms.fit.schema != self.schema:
             raise FederationRefused("the server's schema is not the one that this owner has: agree on one schema file")
         if self.noise is not None and terms.noise != self.noise:
@@ -96,6 +98,18 @@ class OwnerPolicy:
             require_shared_noise(terms.fit.event)
         if terms.unit is not PrivacyUnit.ROW:
             require_whole(terms.fit.event)
+
+    def require_no_schema(self) -> None:
+        """Refuse a fit that estimates the schema, where this owner has one.
+
+        Raises:
+            FederationRefused: so it is.
+        """
+        if self.schema is not None:
+            raise FederationRefused(
+                "this owner takes part with a schema that it has declared, and the estimator would estimate one: give "
+                "it the same schema"
+            )
 
     def trusted(self, named: NamedStatistic) -> DeclaredStatistic:
         """The statistic of this owner's list that a server names, with the server's constants.

@@ -22,6 +22,7 @@ from ledgerwood.curator.places.federated_rows import (
     FitTerms,
     NoiseBy,
     OwnersQuestion,
+    empty_columns,
     empty_rows,
 )
 from ledgerwood.curator.queries.declared import DeclaredStatistic
@@ -51,6 +52,7 @@ from ledgerwood.federation.messages import (
     Survivors,
     Uploaded,
     Willing,
+    schema_digest,
 )
 from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owner import coin_purpose, sum_context, version
@@ -80,6 +82,7 @@ class _Question:
     question: OwnersQuestion
     packed: bytes
     known: int
+    schema: bytes
 
     def ask(self, session: bytes, round_: int, attempt: int, live: Collection[int], values: list[bytes]) -> Ask:
         """The request to owners that have the values before `known`."""
@@ -87,6 +90,7 @@ class _Question:
         return Ask(
             session=session, round=round_, attempt=attempt, live=tuple(sorted(live)), draw=asked.draw,
             is_choice=asked.is_choice, packed=self.packed, known=self.known, news=tuple(values[self.known :]),
+            schema=self.schema,
         )  # fmt: skip
 
 
@@ -142,6 +146,8 @@ class FederationSession(AbstractOwners):
         self._hello: tuple[Hello, ...] = ()
         self._willing: tuple[Willing, ...] = ()
         self._roster: Roster | None = None
+        self._begins: dict[int, Begin] = {}
+        self._schema = b""
         self._repeated = RepeatedValues()
         self._missed: Counter[int] = Counter()
         self._rounds: list[RoundRecord] = []
@@ -192,16 +198,22 @@ class FederationSession(AbstractOwners):
 
     # ------------------------------------------------------------------------------------------------------ beginning
 
-    def head(self, schema: Schema) -> tuple[Any, Any]:
+    def head(self, schema: Schema | None, *, numeric_target: bool = False) -> tuple[Any, Any]:
         """See `AbstractOwners`."""
-        request = pack(Describe(protocol=PROTOCOL, version=version()))
+        typed = numeric_target if schema is None else None
+        request = pack(Describe(protocol=PROTOCOL, version=version(), numeric_target=typed))
         found = self._from_all(dict.fromkeys(range(len(self._owners)), request), ColumnNames, "columns")
         for number, each in enumerate(found):
             if each != found[0]:
                 raise SchemaError(
                     f"owners 0 and {number} have other columns: {found[0].shown} and {each.shown}. Nothing was spent"
                 )
-        return empty_rows(schema, found[0].n_features, found[0].names)
+        first = found[0]
+        if schema is not None:
+            return empty_rows(schema, first.n_features, first.names)
+        if first.columns is None:
+            raise SchemaError("owners did not say the types of their columns. Nothing was spent")
+        return empty_columns(first.columns, named=bool(first.names))
 
     @contextmanager
     def session(self, fit: FitTerms) -> Iterator[None]:
@@ -270,7 +282,8 @@ class FederationSession(AbstractOwners):
         assert self._roster is not None  # `begin`
         keys, signatures, offset = self._roster.keys, self._roster.signatures, 0
         for owner, hello, willing in zip(self._owners, self._hello, self._willing, strict=True):
-            self._exchanges.setup[owner] = pack(Begin(hello=hello, keys=keys, signatures=signatures, offset=offset))
+            self._begins[owner] = Begin(hello=hello, keys=keys, signatures=signatures, offset=offset)
+            self._exchanges.setup[owner] = pack(self._begins[owner])
             offset += willing.n_rows
         # Who does not answer now is told again with the first question.
         self._exchanges.asked(self._exchanges.setup, Ready, what="begin")
@@ -285,6 +298,14 @@ class FederationSession(AbstractOwners):
             raise FederationRefused("the owners of a stream stay the same, with their keys. Nothing was spent")
         self._missed.clear()
         self._tell()
+
+    def found(self, schema: Schema) -> None:
+        """See `AbstractOwners`."""
+        self._schema = schema_digest(schema)
+        for owner, begin in self._begins.items():
+            self._exchanges.setup[owner] = pack(dataclasses.replace(begin, schema=schema))
+        # As at the beginning: who does not answer now is told again with the next question.
+        self._exchanges.asked(self._exchanges.setup, Ready, what="schema")
 
     def sealed(self, coins: RowCoins, draw: int) -> bytes:
         """See `AbstractOwners`."""
@@ -306,7 +327,7 @@ class FederationSession(AbstractOwners):
         asked_for = question.query
         named = NamedStatistic.of(asked_for) if isinstance(asked_for, DeclaredStatistic) else asked_for
         packed = pack((named, question.mechanism), self._repeated)
-        asked = _Question(question=question, packed=packed, known=known)
+        asked = _Question(question=question, packed=packed, known=known, schema=self._schema)
         self._asked += 1  # a round that was lost has used its number up
         number, up, down = self._asked, self._exchanges.bytes_up, self._exchanges.bytes_down
         everybody = frozenset(each for each in range(len(self._owners)) if self._missed[each] < _PATIENCE)
@@ -350,7 +371,7 @@ class FederationSession(AbstractOwners):
         context = sum_context(terms, number, attempt, question)
 
         def again(_: int, known: int) -> bytes:
-            own = _Question(question=asked.question, packed=asked.packed, known=known)
+            own = dataclasses.replace(asked, known=known)
             return pack(own.ask(terms.session, number, attempt, live, values))
 
         uploads = self._replies(dict.fromkeys(sorted(live), pack(ask)), Uploaded, "upload", again=again)

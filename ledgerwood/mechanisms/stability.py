@@ -144,7 +144,7 @@ def _floor_at(value: Fraction, shift: int) -> int:
 
 _ROWS = Grid(exponents=(0,))
 _LEAST_DELTA = 1e-300  # an ApproximateEvent has a delta above 0
-_NO_LOSS = 1e-12  # nats: an ApproximateEvent has an epsilon above 0
+NO_LOSS = 1e-12  # nats: an ApproximateEvent has an epsilon above 0
 
 
 @final
@@ -191,7 +191,7 @@ class GaussianStabilityMechanism:
         """A Gaussian of shift 1, sqrt(2) under replace-one, and delta = Pr(1 + noise >= threshold), rounded up."""
         shown = _lone_key_shows_gaussian(self.stddev, self.threshold)
         gaussian: GaussianEvent = self._noise.event(BoxShifts.of_counts(adjacency), adjacency)
-        return Composed((gaussian, ApproximateEvent(epsilon=_NO_LOSS, delta=shown, adjacency=adjacency)))
+        return Composed((gaussian, ApproximateEvent(epsilon=NO_LOSS, delta=shown, adjacency=adjacency)))
 
     @passes("choice")
     def select(self, counts: Mapping[str, int], source: RandomSource) -> dict[str, int]:
@@ -204,14 +204,21 @@ class GaussianStabilityMechanism:
         Raises:
             InvalidParameter: not a mapping, or a count that is not a whole number in 0..2**62.
         """
-        present = present_keys(counts)
-        exact = np.array([counts[key] for key in present], dtype=np.int64).reshape(-1, 1)
-        noisy = self._noise.randomise(exact, _ROWS, source)[:, 0].tolist()
-        return {key: count for key, count in zip(present, noisy, strict=True) if count >= self.threshold}
+        return keys_that_show(counts, self._noise, self.threshold, source)
 
     @property
     def _noise(self) -> GaussianMechanism:
         return GaussianMechanism(stddev=self.stddev)
+
+
+def keys_that_show(
+    counts: Mapping[str, int], noise: GaussianMechanism, threshold: int, source: RandomSource
+) -> dict[str, int]:
+    """See `GaussianStabilityMechanism.select`."""
+    present = present_keys(counts)
+    exact = np.array([counts[key] for key in present], dtype=np.int64).reshape(-1, 1)
+    noisy = noise.randomise(exact, _ROWS, source)[:, 0].tolist()
+    return {key: count for key, count in zip(present, noisy, strict=True) if count >= threshold}
 
 
 def _stddev(value: object) -> float:

@@ -3,7 +3,7 @@
 RFC 7748 (X25519), RFC 5869 (HKDF), RFC 8032 (Ed25519). docs/explanation/secure-aggregation.md#keys.
 """
 
-from typing import NoReturn, final
+from typing import final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 
-from ledgerwood.errors import PrivacyError, SumRefused
+from ledgerwood._uncopied import Uncopied
+from ledgerwood.errors import SumRefused
 from ledgerwood.secure_aggregation.context import exact_bytes, framed, name_bytes, number_bytes
 
 KEY_BYTES = 32
@@ -29,7 +30,7 @@ def expanded(key: bytes, info: bytes) -> bytes:
 
 
 @final
-class SessionKeys:
+class SessionKeys(Uncopied):
     """What one client can compute and nobody else, in one session. Never shared, rebuilt, printed, copied or pickled.
 
     The same identity and session give the same keys, so that a client that restarts has them again.
@@ -99,18 +100,8 @@ class SessionKeys:
     def __repr__(self) -> str:
         return "SessionKeys(<secret>)"
 
-    def __copy__(self) -> NoReturn:
-        _refuse()
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        _refuse()
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise PrivacyError("SessionKeys are neither copied nor pickled: whoever has them can unmask a client")
+    def _uncopied(self) -> str:
+        return "SessionKeys are neither copied nor pickled: whoever has them can unmask a client"
 
 
 def mask_key(pair: bytes, bound: bytes, low: int, high: int) -> bytes:

@@ -15,7 +15,7 @@ from ledgerwood.curator import CandidateBins, DeclaredStatistic, LeafMoments, Le
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import BadMessage
-from ledgerwood.federation.codec import ReadValues, RepeatedValues, pack, unpack, value_kinds
+from ledgerwood.federation.codec import ReadValues, RepeatedValues, kind_in, pack, unpack, value_kinds
 from ledgerwood.mechanisms import GaussianMechanism
 
 PLAIN = st.recursive(
@@ -101,6 +101,16 @@ def test_what_is_no_value_of_the_library_does_not_travel():
     for value in (Foreign(), {1, 2}, np.array(["text"]), np.array([None], dtype=object), LeafQuery, lambda: 1):
         with pytest.raises(BadMessage):
             pack(value)
+
+
+@given(value=PLAIN)
+def test_the_kind_of_a_message_is_known_without_reading_it(value):
+    assert kind_in(pack(value)) == ""
+    assert kind_in(pack(GaussianMechanism(stddev=2.0))) == "GaussianMechanism"
+    found = pack(tree())
+    assert kind_in(found) == "Tree"
+    for end in range(0, len(found), 7):
+        assert kind_in(found[:end]) == ""
 
 
 def test_bytes_that_are_no_message_are_refused_and_run_nothing(tmp_path):

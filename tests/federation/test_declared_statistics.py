@@ -12,8 +12,10 @@ import ledgerwood as lw
 from ledgerwood.curator import DeclaredStatistic, NamedStatistic
 from ledgerwood.curator.places.federated_rows import OwnersDraw, OwnersQuestion
 from ledgerwood.curator.places.owner_rows import OwnerRows
+from ledgerwood.curator.queries.named_statistics import trusted
 from ledgerwood.errors import FederationRefused, InvalidParameter, RoundViolation
 from ledgerwood.federation.codec import pack, unpack
+from ledgerwood.federation.flower.simulation import SpooledOwners
 from ledgerwood.federation.messages import Refusal
 from ledgerwood.federation.policy import OwnerPolicy
 from ledgerwood.federation.run import federate
@@ -209,3 +211,15 @@ def test_sums_of_a_function_that_sees_blocks_do_not_depend_on_the_split(weight_b
     assert whole[0] > 0
     for sizes in SPLITS:
         assert np.array_equal(total(sizes), whole)
+
+
+def test_the_owners_of_a_simulation_bring_their_list_into_other_processes(regression):
+    """ray pickles the client app into each message, with functions by their code."""
+    cloudpickle = pytest.importorskip("ray").cloudpickle
+    policy = OwnerPolicy(statistics=small(regression).declared_statistics(NUMBERS))
+    found = cloudpickle.loads(cloudpickle.dumps(SpooledOwners(folder="nowhere", policy=policy))).policy
+    for own, there in zip(policy.statistics, found.statistics, strict=True):
+        assert trusted(NamedStatistic.of(own), found.statistics, "the list").name == there.name
+        chunk = {"a": X[:5, 0], "c": X[:5, 1], "y": NUMERIC[:5]}
+        given = (chunk, own.constants) if own.constants else (chunk,)
+        assert np.array_equal(own.function(*given), there.function(*given))

@@ -4,6 +4,7 @@ import socket
 import stat
 import struct
 
+import msgpack
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from ledgerwood.errors import FederationRefused, InvalidParameter, OwnersLost
 from ledgerwood.federation import OwnerSocket, client_app, owner_of
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.messages import PROTOCOL, ColumnNames, Describe, Refusal
-from ledgerwood.federation.owner import version
+from ledgerwood.federation.owner import is_setup, version
 from ledgerwood.federation.owner_service import forwarded, serving_owner
 
 
@@ -108,3 +109,9 @@ def test_a_client_app_without_a_ledger_is_refused():
         client_app((np.zeros((5, 3)), np.zeros(5)))
     with pytest.raises(FederationRefused, match="given to the process behind"):
         client_app(OwnerSocket(), "ledger.jsonl")
+
+
+def test_what_begins_a_session_is_known_by_its_kind_alone():
+    described = pack(Describe(protocol=PROTOCOL, version=version()))
+    begins = msgpack.packb(msgpack.ExtType(2, msgpack.packb(["Begin", "and whatever comes after it"])))
+    assert [is_setup(each) for each in (begins, described, b"", b"\xc1", begins[:-40])] == [True] + [False] * 4

@@ -10,7 +10,7 @@ import ledgerwood as lw
 from ledgerwood import trainers
 from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSampled, Repeated, base
 from ledgerwood.accounting.events.base import walk
-from ledgerwood.curator.places.federated_plans import DRAWS, RELEASES, require_plain
+from ledgerwood.curator.places.federated_plans import DRAWS, OF_ALL_ROWS, RELEASES, require_plain
 from ledgerwood.errors import PrivacyError, RoundViolation
 from ledgerwood.mechanisms import MECHANISMS, BallShifts, BoxShifts
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
@@ -23,7 +23,6 @@ COLUMNS = "is of columns, or of single values"
 SIZED = "needs the number of all owners' rows, which is secret"
 ONE_PLACE = "needs rows in one place"
 REFUSED = {
-    "ApproximateEvent": COLUMNS,
     "FixedSizeSampled": SIZED,
     "GDPEvent": STATED,
     "PoissonSelection": ONE_PLACE,
@@ -45,7 +44,7 @@ def classes(above):
 
 
 EVENTS = {kind.__name__: kind for kind in classes(Event) if not issubclass(kind, base.Derived)}
-CARRIED_OUT = {kind.__name__ for kind in (*RELEASES, *DRAWS, Composed, Repeated)}
+CARRIED_OUT = {kind.__name__ for kind in (*RELEASES, *OF_ALL_ROWS, *DRAWS, Composed, Repeated)}
 
 
 def test_every_kind_of_event_is_carried_out_or_refused_for_a_reason():
@@ -68,6 +67,17 @@ def test_a_refused_event_is_refused_at_any_depth(name):
         unchecked(Parallel, events=(GAUSSIAN, event), probabilities=(0.5, 0.5)),
     ):
         with pytest.raises(RoundViolation, match=f"{name} within {type(plan).__name__}"):
+            require_plain(plan)
+
+
+def test_a_choice_of_categories_is_of_all_rows():
+    event = lw.ApproximateEvent(epsilon=1e-12, delta=1e-9, adjacency=A)
+    require_plain(Composed((GAUSSIAN, event)))
+    for plan in (
+        PoissonSampled(Composed((GAUSSIAN, event)), sampling_rate=0.5),
+        Parallel((GAUSSIAN, event), probabilities=(0.5, 0.5)),
+    ):
+        with pytest.raises(RoundViolation, match=f"ApproximateEvent within {type(plan).__name__}"):
             require_plain(plan)
 
 

@@ -98,6 +98,9 @@ DRAWS: dict[str, Any] = {
     "GaussianStabilityMechanism": lambda s: mechanisms.GaussianStabilityMechanism(stddev=1.0, threshold=9).select(
         KEYS, s
     ),
+    "BoundedStabilityMechanism": lambda s: mechanisms.BoundedStabilityMechanism(
+        stddev=1.0, threshold=9, room=1024
+    ).select(KEYS, s),
     "PrivateBoundsMechanism": lambda s: mechanisms.PrivateBoundsMechanism(scale=1.0, threshold=3).select(
         np.array([0.5, 0.6]), log_edges(0.0, 1.0, 0.1), s
     ),

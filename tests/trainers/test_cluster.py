@@ -1,13 +1,10 @@
 """Fits on rows of a Dask cluster: the same models as in memory, bit for bit, for any number of workers."""
 
-import typing
-
 import numpy as np
-import pandas as pd
 import pytest
 
 import ledgerwood as lw
-from ledgerwood import Categorical, Ledger, Numeric, PrivacyUnit
+from ledgerwood import Ledger, Numeric, PrivacyUnit
 from ledgerwood.curator import LeafMoments
 from ledgerwood.curator.places import cluster as places
 from ledgerwood.curator.places import worker
@@ -17,71 +14,20 @@ from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, PrivacyError, RoundViolation, SchemaError
 from ledgerwood.trainers import (
     DPBoostClassifier,
-    DPXGBoostClassifier,
-    FederatedGBDTClassifier,
     PrivateSearch,
     PrivaTreeClassifier,
     SGBDTClassifier,
     SGBDTRegressor,
     private_cross_validate,
 )
-from ledgerwood.trainers.dpboost.plan import Preset as DPBoostPreset
-from ledgerwood.trainers.dpxgboost.plan import Preset as DPXGBoostPreset
-from ledgerwood.trainers.federated.presets import Preset as FederatedPreset
-from ledgerwood.trainers.privatree.plan import Preset as PrivaTreePreset
-from ledgerwood.trainers.sgbdt.plan import Preset as SGBDTPreset
+
+from .place_rows import FEATURES, MATRIX, NAMES, ROWS, SMALL, SYSTEMS, TARGETS, model_of, told
 
 # Of the extra "dask", which "dev" has: an older environment leaves these tests out, and says so.
 distributed, dd, da = (pytest.importorskip(name) for name in ("distributed", "dask.dataframe", "dask.array"))
 
-N = 340
-GENERATOR = np.random.default_rng(20)
-ROWS = pd.DataFrame(
-    {
-        "size": GENERATOR.uniform(-0.1, 1.1, N),
-        "age": GENERATOR.integers(0, 90, N),
-        "kind": GENERATOR.choice(["u", "v", "other"], N),
-    }
-)
-ROWS.loc[::31, "size"] = np.nan
-ROWS["number"] = ROWS["size"].fillna(0.5) + 0.3 * (ROWS["kind"] == "u")
-ROWS["two"] = np.where(ROWS["number"] > 0.6, "yes", "no")
-ROWS["three"] = np.where(ROWS["number"] > 0.8, "h", ROWS["two"])
-ROWS["weight"] = np.where(np.arange(N) % 3, 1.0, 0.4)
-FEATURES = (Numeric("size", 0, 1, missing=True), Numeric("age", 0, 100), Categorical("kind", ("u", "v")))
-NAMES = ["size", "age", "kind"]
-TARGETS = {
-    "number": Numeric("number", 0, 1.5),
-    "two": Categorical("two", ("no", "yes")),
-    "three": Categorical("three", ("no", "yes", "h")),
-}
-SYSTEMS = {
-    SGBDTClassifier: SGBDTPreset,
-    DPBoostClassifier: DPBoostPreset,
-    DPXGBoostClassifier: DPXGBoostPreset,
-    FederatedGBDTClassifier: FederatedPreset,
-    PrivaTreeClassifier: PrivaTreePreset,
-}
-MATRIX = sorted(
-    [(kind, preset) for kind, presets in SYSTEMS.items() for preset in typing.get_args(presets)],
-    key=lambda case: case[1] not in ("default", "recommended"),
-)
-SMALL = {PrivaTreeClassifier: {"max_depth": 3}}
 REFUSED = {(DPBoostClassifier, preset): "LeafRatios are ratios" for preset in ("paper", "para", "seq", "np")}
 REFUSED[DPBoostClassifier, "enhanced"] = "GridlessGains is not a sum"
-
-
-def model_of(kind=SGBDTClassifier, label="two", weight_bound=None, **more):
-    schema = lw.Schema(features=FEATURES, target=TARGETS[label], weight_bound=weight_bound)
-    return kind(**{"epsilon": 5.0, "delta": 1e-4, "random_state": 3, "schema": schema, **more})
-
-
-def told(model):
-    """All that a fit released and wrote down."""
-    ensemble = model.ensemble_
-    trees = [(tree.values.tolist(), *(each.tolist() for each in tree.structure.lowered())) for tree in ensemble.trees]
-    ledger = [(type(entry).__name__, getattr(entry, "event", None)) for entry in model.ledger_.entries]
-    return ensemble.initial_score, trees, ledger, model.privacy_.epsilon
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +110,7 @@ def test_estimated_schemas(label, frame):
 
 
 def test_arrays_of_any_chunks(client):
-    X = GENERATOR.random((200, 4))
+    X = np.random.default_rng(20).random((200, 4))
     y = X[:, 0]
     model = SGBDTRegressor(
         schema=lw.Schema.uniform(0, 1, target=Numeric("y", 0, 1)), epsilon=5.0, random_state=1, n_estimators=3

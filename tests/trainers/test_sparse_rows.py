@@ -30,6 +30,8 @@ from ledgerwood.trainers import (
     private_cross_validate,
 )
 
+from .place_rows import told
+
 N, F = 300, 12
 GENERATOR = np.random.default_rng(20)
 X = np.where(GENERATOR.random((N, F)) < 0.3, GENERATOR.choice([1.0, 2.0, -0.5, np.nan], (N, F)), 0.0)
@@ -62,14 +64,6 @@ def schema_of(label="two", weight_bound=None):
 def model_of(kind=SGBDTClassifier, label="two", weight_bound=None, **more):
     common = {"epsilon": 8.0, "delta": 1e-4, "random_state": 3, "max_depth": 3}
     return kind(**{**common, "schema": schema_of(label, weight_bound), **more})
-
-
-def told(model):
-    """All that a fit released and wrote down."""
-    ensemble = model.ensemble_
-    trees = [(tree.values.tolist(), *(each.tolist() for each in tree.structure.lowered())) for tree in ensemble.trees]
-    ledger = [(type(entry).__name__, getattr(entry, "event", None)) for entry in model.ledger_.entries]
-    return ensemble.initial_score, trees, ledger, model.privacy_.epsilon
 
 
 @pytest.fixture(params=[1, 3, 17])

@@ -50,14 +50,26 @@ class TypedColumn:
     name: str
     kind: ColumnKind
 
+    @property
+    def keyed(self) -> bool:
+        """Whether the column has categories that nobody has listed."""
+        return self.kind in ("text", "codes")
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedColumns:
-    """The public part of a table without a schema: features in order, and the target."""
+    """The public part of a table without a schema.
+
+    Args:
+        features: in order.
+        target: of the labels.
+        at_owners: whether the rows lie at several owners, so that categories are counted in tables of bounded size.
+    """
 
     features: tuple[TypedColumn, ...]
     target: TypedColumn
+    at_owners: bool = False
 
     @classmethod
     def of(cls, X: Any, y: Any, *, numeric_target: bool) -> "TypedColumns":

@@ -5,6 +5,7 @@ docs/explanation/federation.md#federation-rounds.
 
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
+    ApproximateEvent,
     BoundedRangeEvent,
     Composed,
     DiscreteGaussianEvent,
@@ -42,6 +43,8 @@ RELEASES = frozenset({
     ZeroConcentratedEvent,
 })  # fmt: skip
 """Releases of sums over rows: those of the mechanisms for sums, and of private choices among them."""
+OF_ALL_ROWS = frozenset({ApproximateEvent})
+"""Releases that are of no draw: what a choice of categories costs in delta, where the schema is estimated."""
 _INSTEAD = {
     PoissonSelection: ": a private search needs rows in one place",
     RepeatedSelection: ": a private search needs rows in one place",
@@ -57,7 +60,8 @@ def require_plain(event: Event) -> None:
     for draw, _ in event.draws():
         for inside in _insides(draw):
             for each, _ in inside.draws():
-                if type(each) not in RELEASES:
+                allowed = RELEASES if type(draw) in DRAWS else RELEASES | OF_ALL_ROWS
+                if type(each) not in allowed:
                     within = f" within {type(draw).__name__}" if type(draw) in DRAWS else ""
                     raise RoundViolation(
                         f"a federation does not carry out {type(each).__name__}{within}"

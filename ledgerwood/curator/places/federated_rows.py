@@ -14,9 +14,11 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator.grid import Loss
+from ledgerwood.curator.inputs.typed_columns import ColumnKind, TypedColumns
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Evaluation, Integers, name_of
 from ledgerwood.curator.rounds import parts_of
@@ -81,22 +83,28 @@ class FitTerms:
         trainer: the estimator's class, by its name.
         event: the plan's.
         delta: of the fit's budget, at which the plan is granted.
-        schema: resolved.
+        schema: resolved; None where the fit estimates it.
         loss, bins: as in `Table.from_data`.
         seeded: whether the fit has a seed: it protects nobody, and its owners toss the same coins as one table would.
         stream: whether rows come in several calls, with keys that name their units.
+        columns: the names and types of all owners' columns, where the fit estimates their schema; else None.
         statistics: from outside, that the trainer may ask for: owners have their functions, or do not take part.
     """
 
     trainer: str
     event: Event
     delta: float
-    schema: Schema
+    schema: Schema | None
     loss: Loss
     bins: int
     seeded: bool
     stream: bool = False
+    columns: TypedColumns | None = None
     statistics: tuple[NamedStatistic, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.schema is None) is (self.columns is None):
+            raise _validate.fail("schema", self.schema, "a schema, or None beside typed columns", "schema")
 
 
 class AbstractOwners(abc.ABC):
@@ -118,8 +126,12 @@ class AbstractOwners(abc.ABC):
         """Who is trusted for what, for the model's privacy statement."""
 
     @abc.abstractmethod
-    def head(self, schema: Schema) -> tuple[Any, Any]:
+    def head(self, schema: Schema | None, *, numeric_target: bool = False) -> tuple[Any, Any]:
         """X and y without a row: the names and types of the columns, as all owners have them.
+
+        Args:
+            schema: as declared; None where it is to be estimated, so that owners say the types of their columns.
+            numeric_target: whether labels are numbers, of a schema that is to be estimated.
 
         Raises:
             SchemaError: they have different ones.
@@ -167,6 +179,10 @@ class AbstractOwners(abc.ABC):
         """
 
     @abc.abstractmethod
+    def found(self, schema: Schema) -> None:
+        """The schema was estimated: all owners encode their rows by it, and answer no more questions about columns."""
+
+    @abc.abstractmethod
     def sealed(self, coins: RowCoins, draw: int) -> bytes:
         """The coins of one draw of a run with a seed, for all owners."""
 
@@ -188,6 +204,21 @@ def empty_rows(schema: Schema, n_features: int, names: tuple[str, ...]) -> tuple
     return pa.table([pa.array(each) for each in columns], names=list(names)), labels
 
 
+def empty_columns(columns: TypedColumns, *, named: bool) -> tuple[Any, Any]:
+    """X and y without a row: an array, or a table of named columns, of these types."""
+    labels = np.empty(0, dtype=_OF_KIND[columns.target.kind])
+    if not named:
+        (kind,) = {column.kind for column in columns.features}
+        return np.empty((0, len(columns.features)), dtype=_OF_KIND[kind]), labels
+    import pyarrow as pa
+
+    arrays = [pa.array(np.empty(0, dtype=_OF_KIND[column.kind])) for column in columns.features]
+    return pa.table(arrays, names=[column.name for column in columns.features]), labels
+
+
+_OF_KIND: dict[ColumnKind, Any] = {"numeric": np.float64, "boolean": np.bool_, "text": np.str_, "codes": np.int64}
+
+
 def _padded(features: tuple[Feature, ...], names: tuple[str, ...]) -> list[Feature]:
     """A feature for each name: by place, and any for columns that the schema does not have."""
     return [features[place] if place < len(features) else features[0] for place in range(len(names))]
@@ -201,6 +232,45 @@ def _dtype(feature: Feature) -> Any:
 
 
 @final
+class OwnersDraws:
+    """Numbers the draws of one fit, as its owners are told of them.
+
+    Args:
+        owners: of an open session.
+    """
+
+    __slots__ = ("_draw", "_draws", "_number", "_owners")
+
+    def __init__(self, owners: AbstractOwners) -> None:
+        self._owners = owners
+        self._draws = self._number = 0
+        self._draw: Event | None = None
+
+    def begin(self, event: Event) -> None:
+        """A draw was made."""
+        self._owners.begin()
+        self._number, self._draws = self._draws + 1, self._draws + sum(1 for _ in parts_of(event))
+        self._draw = event
+
+    def drawn(
+        self, source: RandomSource | None, *, rate: float | None = None, ends: tuple[int, ...] = ()
+    ) -> OwnersDraw:
+        """Who takes part in the draw that was made last.
+
+        Args:
+            source: of coins; None where none is tossed.
+            rate: of a sample.
+            ends: of groups.
+        """
+        assert self._draw is not None  # `begin` comes first
+        coins = b""
+        # Of a secure fit owners toss coins that nobody else knows: a sample that the server knows hides nobody from it.
+        if source is not None and source.kind == "test":
+            coins = self._owners.sealed(RowCoins.drawn(source), self._number)
+        return OwnersDraw(number=self._number, event=self._draw, rate=rate, ends=ends, coins=coins)
+
+
+@final
 class FederatedTable(TreeTable):
     """Rows that their owners hold, for one curator.
 
@@ -210,11 +280,12 @@ class FederatedTable(TreeTable):
         owners: of an open session.
         schema: resolved.
         bins: as in `Table.from_data`.
+        draws: of the fit, where some came before; None where none did.
     """
 
-    __slots__ = ("_draw", "_draws", "_number", "_owners")
+    __slots__ = ("_draws", "_owners")
 
-    def __init__(self, owners: AbstractOwners, schema: Schema, *, bins: int) -> None:
+    def __init__(self, owners: AbstractOwners, schema: Schema, *, bins: int, draws: OwnersDraws | None = None) -> None:
         self.schema = schema
         self._shape = table_shape(
             schema,
@@ -224,8 +295,7 @@ class FederatedTable(TreeTable):
             bins=bins,
         )
         self._owners = owners
-        self._draws = self._number = 0
-        self._draw: Event | None = None
+        self._draws = OwnersDraws(owners) if draws is None else draws
 
     @property
     def owners(self) -> AbstractOwners:
@@ -248,30 +318,20 @@ class FederatedTable(TreeTable):
 
     def begin(self, event: Event) -> None:
         """See `AbstractRows`."""
-        self._owners.begin()
-        self._number, self._draws = self._draws + 1, self._draws + sum(1 for _ in parts_of(event))
-        self._draw = event
+        self._draws.begin(event)
 
     @passes("sample")
     def sample(self, sampling_rate: float, source: RandomSource) -> Any:
         """As `AbstractRows.sample`."""
         if sampling_rate == 1.0:
-            return self._drawn(None, rate=1.0)
-        return self._drawn(source, rate=sampling_rate)
+            return self._draws.drawn(None, rate=1.0)
+        return self._draws.drawn(source, rate=sampling_rate)
 
     @passes("assign")
     def assign(self, ends: Sequence[int], source: RandomSource) -> Any:
         """As `AbstractRows.assign`."""
         everybody = ends[0] == 1 << 64  # is in the first group, without a coin
-        return self._drawn(None if everybody else source, ends=tuple(ends))
-
-    def _drawn(self, source: RandomSource | None, *, rate: float | None = None, ends: tuple[int, ...] = ()) -> Any:
-        assert self._draw is not None  # `begin` comes first
-        coins = b""
-        # Of a secure fit owners toss coins that nobody else knows: a sample that the server knows hides nobody from it.
-        if source is not None and source.kind == "test":
-            coins = self._owners.sealed(RowCoins.drawn(source), self._number)
-        return OwnersDraw(number=self._number, event=self._draw, rate=rate, ends=ends, coins=coins)
+        return self._draws.drawn(None if everybody else source, ends=tuple(ends))
 
     def members(self, assignment: Any, group: int) -> Any:
         """As `AbstractRows.members`."""

@@ -50,25 +50,18 @@ class OwnerRows:
     """The rows of one owner, encoded for one fit.
 
     Args:
-        X: array-like or data frame, shape (n_rows, n_features).
-        y: array-like, shape (n_rows,).
-        sample_weight: see `encode_weights`.
+        rows: encoded.
         schema: resolved.
-        loss, bins: as in `Table.from_data`.
-        keys: of a stream, each row's privacy unit, see `read_keys`; None: every row is a unit.
+        bins: as in `Table.from_data`.
+        keys: of a stream, the units of the rows, each of which takes part with its first row; None: every row is one.
 
     Raises:
-        SchemaError: columns, types or shapes that are not the schema's; or 2**35 rows, whose sums could wrap around.
+        SchemaError: 2**35 rows, whose sums could wrap around.
     """
 
     __slots__ = ("_masks", "_rows", "_table", "keys")
 
-    @keeps_no_rows
-    def __init__(
-        self, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int, keys: Any = None
-    ) -> None:
-        require_labels(y, schema.target, numeric=isinstance(schema.target, Numeric))
-        rows = EncodedRows.of(X, y, schema, loss=loss, bins=bins, sample_weight=sample_weight)
+    def __init__(self, rows: EncodedRows, schema: Schema, *, bins: int, keys: Any = None) -> None:
         self._rows = rows
         self._table = Table(
             schema=schema, cells=rows.cells, targets=rows.targets, classes=rows.classes, weights=rows.weights,
@@ -83,6 +76,28 @@ class OwnerRows:
         # A constant: a bound of the server's choice would tell it the number of rows.
         if self._table.n_rows >= MOST_ROWS:
             raise SchemaError("an owner has fewer than 2**35 rows")
+
+    @classmethod
+    @keeps_no_rows
+    def of(
+        cls, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int, keys: Any = None
+    ) -> "OwnerRows":
+        """Encode the rows of an owner.
+
+        Args:
+            X: array-like or data frame, shape (n_rows, n_features).
+            y: array-like, shape (n_rows,).
+            sample_weight: see `encode_weights`.
+            schema: resolved.
+            loss, bins: as in `Table.from_data`.
+            keys: of a stream, each row's privacy unit, see `read_keys`; None: every row is a unit.
+
+        Raises:
+            SchemaError: columns, types or shapes that are not the schema's, keys of another type, or 2**35 rows.
+        """
+        require_labels(y, schema.target, numeric=isinstance(schema.target, Numeric))
+        rows = EncodedRows.of(X, y, schema, loss=loss, bins=bins, sample_weight=sample_weight)
+        return cls(rows, schema, bins=bins, keys=keys)
 
     @property
     def n_rows(self) -> int:

@@ -296,3 +296,25 @@ class RowAccountsFile:
             file.replace(data)
         finally:
             file.close()
+
+
+@final
+class PaidSums:
+    """The sums of one upload under an individual filter: rows that can pay are charged, on the disk, and read.
+
+    Args:
+        charges: of the release.
+        file: of the rows' accounts.
+        asked: makes the sums, of budgets that it changes.
+    """
+
+    __slots__ = ("_asked", "_charges", "_file", "sums")
+
+    def __init__(self, *, charges: RowCharges, file: RowAccountsFile, asked: Callable[..., Integers]) -> None:
+        self._charges, self._file, self._asked = charges, file, asked
+
+    def __call__(self, upload: ChargedUpload) -> None:
+        """Charge the rows; see `ClientAccount.answer`."""
+        self.sums = self._file.charged(
+            upload, self._charges.event, lambda left: self._asked(budgets=self._charges.of(left))
+        )

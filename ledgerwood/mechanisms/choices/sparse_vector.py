@@ -8,13 +8,14 @@ import threading
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from typing import NoReturn, final
+from typing import final
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_up
+from ledgerwood._uncopied import Uncopied
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import PureEvent, Repeated
-from ledgerwood.errors import DrawRefused, PrivacyError
+from ledgerwood.errors import DrawRefused
 from ledgerwood.mechanisms.base import Grid
 from ledgerwood.mechanisms.exact.deviates import require_fit, standard_laplace, unbounded_noise
 from ledgerwood.mechanisms.exact.randomness import RandomSource
@@ -95,7 +96,7 @@ class SparseVectorMechanism:
 
 
 @final
-class SparseVectorRun:
+class SparseVectorRun(Uncopied):
     """The state of one run: secret threshold noise, and how many answers are left. It cannot be copied or pickled.
 
     Calls from several threads are answered one at a time; a forked child's are refused.
@@ -141,14 +142,11 @@ class SparseVectorRun:
     def _draw(self, scale: float) -> int:
         return unbounded_noise(scale, self._grid, standard_laplace(), self._source)
 
-    def __copy__(self) -> NoReturn:
-        _refuse_copy()
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        _refuse_copy()
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        _refuse_copy()
+    def _uncopied(self) -> str:
+        return (
+            "a run of the sparse vector technique cannot be copied or pickled: two holders of one threshold noise "
+            "would answer twice what was paid for once; start another run"
+        )
 
 
 def _whole(name: str, value: object) -> int:
@@ -156,10 +154,3 @@ def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise _validate.fail(f"{name} type", type(value).__name__, "a whole number", "grid steps")
     return int(value)
-
-
-def _refuse_copy() -> NoReturn:
-    raise PrivacyError(
-        "a run of the sparse vector technique cannot be copied or pickled: two holders of one threshold noise would "
-        "answer twice what was paid for once; start another run"
-    )

@@ -7,7 +7,7 @@ in chunks on disk or on several workers take part in the same samples. docs/expl
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood._uncopied import Uncopied
 from ledgerwood.errors import PrivacyError
 from ledgerwood.mechanisms.exact.randomness import RandomSource, reached_ends, words_below
 
@@ -30,7 +31,7 @@ _CHUNK_WORDS = 1 << 16
 
 
 @final
-class RowCoins:
+class RowCoins(Uncopied):
     """The coins of all rows in one round. The key is never written down, printed, copied or pickled.
 
     It leaves the process only `sealed`, for workers that hold rows of the same table.
@@ -125,15 +126,5 @@ class RowCoins:
     def __repr__(self) -> str:
         return "RowCoins(<secret>)"
 
-    def __copy__(self) -> NoReturn:
-        _refuse()
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        _refuse()
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise PrivacyError("RowCoins are neither copied nor pickled: whoever has the key knows which rows are in a sample")
+    def _uncopied(self) -> str:
+        return "RowCoins are neither copied nor pickled: whoever has the key knows which rows are in a sample"

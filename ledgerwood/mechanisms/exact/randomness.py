@@ -9,13 +9,14 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Literal, NoReturn, final
+from typing import Literal, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood._uncopied import Uncopied
 from ledgerwood.errors import PrivacyError
 from ledgerwood.recording.points import passes
 
@@ -123,13 +124,6 @@ def reached_ends(ends: Sequence[int]) -> NDArray[np.uint64]:
     return np.array([end for end in ends if not end >> _WORD_BITS], dtype=np.uint64)
 
 
-def _refuse_copy(source: object) -> NoReturn:
-    raise PrivacyError(
-        f"{type(source).__name__} cannot be copied or pickled: two holders of one stream would add the same noise; "
-        "construct a new source where it is needed"
-    )
-
-
 _generation = 0
 
 
@@ -154,7 +148,7 @@ class _ThreadState(threading.local):
 
 
 @final
-class SecureRandom(RandomSource):
+class SecureRandom(Uncopied, RandomSource):
     """AES-256 in counter mode, keyed from the operating system (`os.urandom`).
 
     Thread-safe without locks: each thread that uses the object gets its own key. A forked child discards the
@@ -185,14 +179,11 @@ class SecureRandom(RandomSource):
         state.buffer[start : state.position] = 0  # spent words do not linger in memory
         return words
 
-    def __copy__(self) -> NoReturn:
-        _refuse_copy(self)
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        _refuse_copy(self)
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        _refuse_copy(self)
+    def _uncopied(self) -> str:
+        return (
+            f"{type(self).__name__} cannot be copied or pickled: two holders of one stream would add the same noise; "
+            "construct a new source where it is needed"
+        )
 
 
 def _rekey(state: _ThreadState) -> None:

@@ -24,16 +24,30 @@ from ledgerwood.curator import (
     Aggregator,
     Categorical,
     Category,
+    CountedColumns,
+    Curator,
     Feature,
+    FederatedColumns,
     KeyCounts,
+    Loss,
     Numeric,
+    PlanPurse,
     Schema,
+    TreeTable,
     TypedColumn,
     TypedColumns,
+    UndeclaredTable,
     ValueCounts,
 )
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import GaussianMechanism, GaussianStabilityMechanism, LaplaceMechanism
+from ledgerwood.mechanisms import (
+    BoundedStabilityMechanism,
+    GaussianMechanism,
+    GaussianStabilityMechanism,
+    LaplaceMechanism,
+    RandomSource,
+)
+from ledgerwood.mechanisms.bounded_stability import FAILURE, room_for
 
 OCTAVES = range(-20, 40)
 """Powers of two that are told apart: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
@@ -50,6 +64,7 @@ LEAST_NOISE = 0.02
 NO_TEXT: Category = "(other)"
 NO_CODE: Category = 0
 """Public placeholders where no category, or no class, was found."""
+TOO_MANY = "too many distinct values: declare its categories"
 
 
 @final
@@ -85,6 +100,12 @@ class SchemaPurchase:
         _validate.positive("target_noise_scale", self.target_noise_scale, "rows")
         if keyed_names(self.columns):
             _validate.positive("key_delta", self.key_delta, "probability")
+            if self.columns.at_owners and self.key_delta <= FAILURE:
+                raise InvalidParameter(
+                    f"delta: {self.key_delta:.3g} of it are for the categories of each of the columns "
+                    f"{keyed_names(self.columns)}, and their estimation in a federation costs 2**-40 = {FAILURE:.3g} "
+                    "each beside the noise (unit: probability): give a larger delta, or declare a schema"
+                )
             if self.noise != "gaussian":
                 raise _validate.fail("noise", self.noise, "'gaussian' where categories are bought", "name")
 
@@ -151,9 +172,12 @@ class SchemaPurchase:
             return GaussianMechanism(stddev=self._scale(number))
         return LaplaceMechanism(scales=(self._scale(number),))
 
-    def key_mechanism(self, number: int) -> GaussianStabilityMechanism:
+    def key_mechanism(self, number: int) -> GaussianStabilityMechanism | BoundedStabilityMechanism:
         """Which categories of a column show."""
-        return GaussianStabilityMechanism.for_delta(self._scale(number), self.key_delta)
+        scale = self._scale(number)
+        if self.columns.at_owners:
+            return BoundedStabilityMechanism.for_delta(scale, self.key_delta, room=room_for(scale))
+        return GaussianStabilityMechanism.for_delta(scale, self.key_delta)
 
     def event_of(self, number: int) -> Event | None:
         """What is drawn for a column; None where nothing is bought. The target has the last number."""
@@ -220,11 +244,13 @@ class SchemaPurchase:
                 return Categorical(column.name, (False, True), missing=True)
             case "text" | "codes":
                 found = self._keys(aggregator, number, f"feature {number + 1}")
-                if not found:
+                if found is None:
+                    useless.append(f"{column.name!r} ({TOO_MANY}, all rows are '(other)')")
+                elif not found:
                     useless.append(f"{column.name!r} (no category was found, all rows are '(other)')")
-                ranked = sorted(found, key=lambda item: -item[1])[:MAX_CATEGORIES]
+                ranked = sorted(found or (), key=lambda item: -item[1])[:MAX_CATEGORIES]
                 kept = {key for key, _ in ranked}
-                categories = tuple(key for key, _ in found if key in kept)
+                categories = tuple(key for key, _ in found or () if key in kept)
                 return Categorical(column.name, categories or (NO_TEXT,), missing=True)
 
     def _target(self, aggregator: Aggregator, useless: list[str]) -> tuple[Feature, str | None]:
@@ -238,6 +264,9 @@ class SchemaPurchase:
                 return Categorical(column.name, (False, True)), None
             case "text" | "codes":
                 found = self._keys(aggregator, number, "the target")
+                if found is None:
+                    useless.append(f"{column.name!r} ({TOO_MANY})")
+                found = found or ()
                 classes = some_classes(found, text=column.kind == "text", most=self.most_classes)
                 return Categorical(column.name, classes), class_warning(len(found), classes)
 
@@ -280,7 +309,8 @@ class SchemaPurchase:
         ratio = self.expected_rows / self._stddev(number)
         return 4 if ratio >= 600.0 else 2 if ratio >= 30.0 else 1
 
-    def _keys(self, aggregator: Aggregator, number: int, what: str) -> tuple[tuple[Category, int], ...]:
+    def _keys(self, aggregator: Aggregator, number: int, what: str) -> tuple[tuple[Category, int], ...] | None:
+        """The categories that show; None where there are too many to count at the owners of the rows."""
         purpose = f"schema: categories of {what}"
         with aggregator.open(self._event(number), purpose=purpose) as round_:
             return round_.select(KeyCounts(column=number), self.key_mechanism(number), purpose=purpose).value
@@ -292,8 +322,10 @@ class SchemaPurchase:
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON values."""
-        record = dataclasses.asdict(self)
+        record: dict[str, Any] = dataclasses.asdict(self)
         record["adjacency"] = self.adjacency.value
+        if not self.columns.at_owners:  # as records were before there were others
+            del record["columns"]["at_owners"]
         return record
 
     @classmethod
@@ -303,6 +335,7 @@ class SchemaPurchase:
         typed = TypedColumns(
             features=tuple(TypedColumn(**column) for column in columns["features"]),
             target=TypedColumn(**columns["target"]),
+            at_owners=columns.get("at_owners", False),
         )
         return cls(**{**record, "columns": typed, "adjacency": Adjacency(record["adjacency"])})
 
@@ -385,6 +418,24 @@ def with_two_classes(schema: Schema) -> Schema:
     return dataclasses.replace(schema, target=Categorical(target.name, (only, other)))
 
 
+def any_schema(columns: TypedColumns) -> Schema:
+    """Some schema of these columns, for a rehearsal without rows."""
+
+    def feature(column: TypedColumn, *, missing: bool) -> Feature:
+        match column.kind:
+            case "numeric":
+                return Numeric(column.name, -1.0, 1.0, missing=missing)
+            case "boolean":
+                return Categorical(column.name, (False, True), missing=missing)
+            case "text":
+                return Categorical(column.name, ("a", "b"), missing=missing)
+            case "codes":
+                return Categorical(column.name, (0, 1), missing=missing)
+
+    features = tuple(feature(column, missing=True) for column in columns.features)
+    return Schema(features=features, target=feature(columns.target, missing=False))
+
+
 def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
     """What to warn of: classes that are left out, or too few to tell apart. From released values alone.
 
@@ -410,3 +461,23 @@ def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
             f"it; {declare}"
         )
     return None
+
+
+def rows_with_schema(
+    rows: TreeTable | UndeclaredTable | CountedColumns | FederatedColumns,
+    purchase: SchemaPurchase | None,
+    purse: PlanPurse,
+    source: RandomSource,
+    *,
+    loss: Loss,
+    bins: int,
+) -> tuple[TreeTable, Schema, tuple[str, ...]]:
+    """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
+
+    Of a single class the rows are kept as of two: the model is trained as planned, and says nothing.
+    """
+    if isinstance(rows, TreeTable):
+        return rows, rows.schema, ()
+    assert purchase is not None  # made for these columns
+    schema, told = purchase.estimated(Curator(rows, purse, source))
+    return rows.encoded(with_two_classes(schema), loss=loss, bins=bins), schema, told

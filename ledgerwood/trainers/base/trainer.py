@@ -23,6 +23,7 @@ from ledgerwood.curator import (
     CountedColumns,
     Curator,
     DeclaredStatistic,
+    FederatedColumns,
     FitTerms,
     NamedStatistic,
     PlanPurse,
@@ -60,7 +61,7 @@ from ledgerwood.trainers.base.privacy import (
 )
 from ledgerwood.trainers.base.progress import Progress, progress_bar, say_scratch
 from ledgerwood.trainers.base.saving import AbstractSavedModel
-from ledgerwood.trainers.base.schema_purchase import with_two_classes
+from ledgerwood.trainers.base.schema_purchase import any_schema, rows_with_schema
 from ledgerwood.trainers.base.suggestions import says_parameter, suggestion
 from ledgerwood.trainers.parts.rehearsals import require_sums_asked
 from ledgerwood.trainers.parts.splits import structure_generator
@@ -241,7 +242,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
                 "the largest weight of the rows is not public"
             )
-        given = given_rows(X, y, sample_weight, declared, scratch, client=client)
+        given = given_rows(X, y, sample_weight, declared, scratch, client=client, numeric_target=is_regressor(self))
         X, y = given.X, given.y  # of rows in files or on a cluster, tables without a row: names and types
         with points_to_check(declared):
             require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
@@ -251,6 +252,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         described: Schema | TypedColumns
         if declared is None:
             described = TypedColumns.of(X, y, numeric_target=is_regressor(self))
+            if given.owners is not None:
+                described = dataclasses.replace(described, at_owners=True)
         else:
             described = declared.resolved(n_features)
         plan = self.make_plan(described)
@@ -259,18 +262,23 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         own, event = ledger is None, plan.event
         require_payable(plan, event, budget, declared)
         terms = None
+        statistics: tuple[DeclaredStatistic, ...] = ()
         if isinstance(described, Schema):
             at_owners = given.owners is not None
             statistics = self.declared_statistics(described) if at_owners else ()
             if given.in_files or not given.in_one_process:
                 self._require_sums_asked(plan, described, who, travels=at_owners, statistics=statistics)
+        elif given.owners is not None:
+            self._require_sums_asked(plan, any_schema(described), who, travels=True)
+        if given.owners is not None:
+            of_schema, of_columns = (described, None) if isinstance(described, Schema) else (None, described)
             terms = FitTerms(
-                trainer=type(self).__name__, event=event, delta=budget.delta, schema=described, loss=plan.loss,
-                bins=plan.max_bins, seeded=source.kind == "test",
+                trainer=type(self).__name__, event=event, delta=budget.delta, schema=of_schema, loss=plan.loss,
+                bins=plan.max_bins, seeded=source.kind == "test", columns=of_columns,
                 statistics=tuple(map(NamedStatistic.of, statistics)),
             )  # fmt: skip
         with given.place(private=source.kind != "test", n_jobs=self.n_jobs, terms=terms) as place:
-            rows: TreeTable | UndeclaredTable | CountedColumns
+            rows: TreeTable | UndeclaredTable | CountedColumns | FederatedColumns
             if declared is None:
                 assert isinstance(described, TypedColumns)  # above
                 assert plan.purchase is not None  # `require_payable`
@@ -286,7 +294,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
             ledger, grant = self._pay(plan, described, source, ledger, purpose=purpose, unit=unit)
             with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
                 purse = PlanPurse(event, grant)
-                table, schema, told = _with_schema(rows, plan, purse, source)
+                table, schema, told = rows_with_schema(
+                    rows, plan.purchase, purse, source, loss=plan.loss, bins=plan.max_bins
+                )
                 model = self._train(plan, Curator(table, purse, source), structure_generator(source), progress)
         record = ledger.record()
         bound = None if declared is None else declared.weight_bound
@@ -469,17 +479,3 @@ def _require_class(kind: type[AbstractTrainer]) -> None:
                     f"{home.__name__}.{name} is annotated, and is no parameter: put "
                     f"@dataclass(eq=False, repr=False, kw_only=True) above class {home.__name__}"
                 )
-
-
-def _with_schema(
-    rows: TreeTable | UndeclaredTable | CountedColumns, plan: Plan, purse: PlanPurse, source: RandomSource
-) -> tuple[TreeTable, Schema, tuple[str, ...]]:
-    """The rows under their schema, which is estimated first where it was not declared; the schema; what to warn of.
-
-    Of a single class the rows are kept as of two: the model is trained as planned, and says nothing.
-    """
-    if isinstance(rows, TreeTable):
-        return rows, rows.schema, ()
-    assert plan.purchase is not None  # made for these columns
-    schema, told = plan.purchase.estimated(Curator(rows, purse, source))
-    return rows.encoded(with_two_classes(schema), loss=plan.loss, bins=plan.max_bins), schema, told

@@ -31,6 +31,7 @@ from ledgerwood.curator import (
     GiniSplits,
     GridlessGains,
     KeyCounts,
+    KeyTable,
     LeafLabels,
     Schema,
     SplitGains,
@@ -56,7 +57,7 @@ Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 _RANGED = (SplitGains, GridlessGains, GiniSplits, LeafLabels, ColumnMode)
 """Selections by utilities that a row moves apart."""
-_COUNTED = (KeyCounts, ColumnKeys)
+_COUNTED = (KeyCounts, KeyTable, ColumnKeys)
 """Selections by numbers of rows, each row in one of them."""
 
 

@@ -36,6 +36,7 @@ from ledgerwood.curator import (
     GiniSplits,
     GridlessGains,
     KeyCounts,
+    KeyTable,
     LabelCount,
     LabelMoments,
     LabelSum,
@@ -70,6 +71,7 @@ from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (
     BallShifts,
+    BoundedStabilityMechanism,
     BoxShifts,
     EllipticalGaussianMechanism,
     ExponentialMechanism,
@@ -175,6 +177,11 @@ CHOICES = [
     ("columns", ColumnMode(histogram=HISTOGRAM), EXPONENTIAL),
     ("columns", ColumnKeys(name="key"), StabilityHistogramMechanism(scale=1.0, threshold=3)),
     ("undeclared", KeyCounts(column=1), GaussianStabilityMechanism(stddev=1.0, threshold=5)),
+    (
+        "undeclared",
+        KeyTable(column=1, room=1024, salt=bytes(16)),
+        BoundedStabilityMechanism(stddev=1.0, threshold=5, room=1024),
+    ),
 ]
 REFUSED = [
     (ColumnQuantile(column=COLUMN), QuantileMechanism(rate=0.3, quantile=0.5)),

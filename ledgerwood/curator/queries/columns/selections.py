@@ -29,6 +29,7 @@ from ledgerwood.curator.queries.registry import COLUMN_CHOICES, UNDECLARED, UNDE
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape, UndeclaredRows
 from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.mechanisms import (
+    BoundedStabilityMechanism,
     BoxShifts,
     ExponentialMechanism,
     GaussianStabilityMechanism,
@@ -49,6 +50,8 @@ from ledgerwood.schema import Category, Feature, require_name
 
 Choice = ExponentialMechanism | PermuteAndFlipMechanism | NoisyMaxMechanism
 """What chooses an index by its utility."""
+KeyMechanism = GaussianStabilityMechanism | BoundedStabilityMechanism
+"""Which categories of an undeclared column show."""
 
 
 @final
@@ -347,30 +350,38 @@ class KeyCounts:
     def __post_init__(self) -> None:
         _validate.count("column", self.column, "columns", minimum=0)
 
-    def event(self, mechanism: GaussianStabilityMechanism, adjacency: Adjacency) -> Event:
+    def event(self, mechanism: KeyMechanism, adjacency: Adjacency) -> Event:
         """The mechanism's.
 
         Raises:
             RoundViolation: another mechanism.
         """
-        if type(mechanism) is not GaussianStabilityMechanism:
+        if type(mechanism) not in get_args(KeyMechanism):
             raise RoundViolation(f"{type(mechanism).__name__} is not a stability histogram with Gaussian noise")
         return mechanism.event(adjacency)
 
     def select(
-        self, mechanism: GaussianStabilityMechanism, evidence: Mapping[Category, int], source: RandomSource
-    ) -> tuple[tuple[Category, int], ...]:
+        self, mechanism: KeyMechanism, evidence: Mapping[Category, int] | None, source: RandomSource
+    ) -> tuple[tuple[Category, int], ...] | None:
         """(category, noisy number of rows) of those that show, in the order of the categories' names.
 
         Args:
             mechanism: which of them show.
-            evidence: the exact number of rows of each category that occurs.
+            evidence: the exact number of rows of each category that occurs; None of a table that could not be read.
             source: random words.
+
+        Returns:
+            None where a `BoundedStabilityMechanism` found too many categories.
         """
+        if evidence is None:
+            if not isinstance(mechanism, BoundedStabilityMechanism):
+                raise RoundViolation("categories that were not counted need a mechanism that says so")
+            mechanism.select(None, source)
+            return None
         # By name, with the type in front: the order of the keys is public, whatever the order of the rows.
         named = {f"{type(key).__name__} {key!r}": key for key in evidence}
         shown = mechanism.select({name: evidence[key] for name, key in named.items()}, source)
-        return tuple((named[name], count) for name, count in shown.items())
+        return None if shown is None else tuple((named[name], count) for name, count in shown.items())
 
 
 def _check_undeclared_keys(query: KeyCounts, shape: UndeclaredRows) -> None:
