@@ -9,7 +9,7 @@ import hashlib
 import logging
 import os
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event, FilteredEvent
 from ledgerwood.curator.inputs.typed_columns import TypedColumns, require_labels
 from ledgerwood.curator.places.federated_columns import OwnerColumns
+from ledgerwood.curator.places.federated_plans import require_planned
 from ledgerwood.curator.places.federated_rows import FitTerms, OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
@@ -285,7 +286,7 @@ class Owner:
         if isinstance(query, NamedStatistic):
             query = self._policy.trusted(query)
         question = OwnersQuestion(query=query, mechanism=mechanism, is_choice=request.is_choice, draw=request.draw)
-        _require_planned(own.terms.fit.event, request.draw.event)
+        require_planned(own.terms.fit.event, request.draw.event)
         own.rows.require(question)
         if own.begin.hello.call > 1 and not isinstance(request.draw.event, FilteredEvent):
             raise RoundViolation("a later call of a stream draws nothing: it goes on with the rounds of its filter")
@@ -425,21 +426,6 @@ def _require_least(terms: FederationTerms, round_: int, owners: frozenset[int]) 
         raise RoundViolation(
             f"round {round_} has {len(owners)} owners left, and at least {terms.least} have to be: it is not unmasked"
         )
-
-
-def _require_planned(plan: Event, drawn: Event) -> None:
-    """Refuse an event with draws that the plan does not have, before anything is counted out one by one.
-
-    Raises:
-        RoundViolation: it names the first such draw.
-    """
-    left = Counter[Event]()
-    for part, count in plan.draws():
-        left[part] += count
-    for part, count in drawn.draws():
-        left[part] -= count
-        if left[part] < 0:
-            raise RoundViolation(f"the plan does not have as many draws of {part!r} as are asked for")
 
 
 def sum_context(terms: FederationTerms, round_: int, attempt: int, question: bytes) -> SumContext:

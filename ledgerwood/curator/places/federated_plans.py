@@ -3,6 +3,8 @@
 docs/explanation/federation.md#federation-rounds.
 """
 
+from collections import Counter
+
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
     ApproximateEvent,
@@ -74,6 +76,21 @@ def _insides(draw: Event) -> tuple[Event, ...]:
     if type(draw) is FilteredEvent:
         return (draw.release,)  # of each round's own sample; the limit is no release
     return children(draw) if type(draw) in DRAWS else (draw,)
+
+
+def require_planned(plan: Event, drawn: Event) -> None:
+    """Refuse an event with draws that the plan does not have, before anything is counted out one by one.
+
+    Raises:
+        RoundViolation: it names the first such draw.
+    """
+    left = Counter[Event]()
+    for part, count in plan.draws():
+        left[part] += count
+    for part, count in drawn.draws():
+        left[part] -= count
+        if left[part] < 0:
+            raise RoundViolation(f"the plan does not have as many draws of {part!r} as are asked for")
 
 
 def require_whole(event: Event) -> None:
