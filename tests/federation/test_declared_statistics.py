@@ -202,7 +202,7 @@ def test_sums_of_a_function_that_sees_blocks_do_not_depend_on_the_split(weight_b
 
     def total(sizes):
         found = [
-            OwnerRows(x, y, w if weight_bound else None, schema, loss="squared", bins=64).sums(question, None, 0)
+            OwnerRows.of(x, y, w if weight_bound else None, schema, loss="squared", bins=64).sums(question, None, 0)
             for x, y, w in cut(sizes, X, NUMERIC, np.ones(240) if weights is None else weights)
         ]
         return np.sum(found, axis=0)
