@@ -39,6 +39,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"ledgerwood\..*\.(\w+_(co|contra)|[A-Z])"),  # type variables have no page
     ("py:.*", r"ledgerwood\.curator\.kernels\..*"),  # the loops over rows, which only evaluators call
     ("py:.*", r"ledgerwood\..*\.(registry\.(Shape|View)|values\.Keys)"),  # nor do these, or an alias of types
+    ("py:class", r"ledgerwood\._uncopied\.Uncopied"),  # a base without a word of its own
 ]
 
 html_theme = "pydata_sphinx_theme"
