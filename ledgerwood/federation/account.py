@@ -189,6 +189,16 @@ class ClientAccount:
                     "for a whole session; nothing is answered"
                 )
 
+    def fixed(self, session: bytes, what: str) -> bytes | None:
+        """What `fix` has recorded under this name, by any process of this client; None where nothing was.
+
+        Raises:
+            LedgerError: the session was not joined.
+        """
+        with self._turn() as ledger:
+            found = self._session(ledger, session.hex()).fixed.get(what)
+            return None if found is None else bytes.fromhex(found)
+
     def answer(
         self,
         answer: SumAnswer,

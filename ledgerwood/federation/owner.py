@@ -32,7 +32,15 @@ from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
 from ledgerwood.curator.places.row_accounts import PaidSums, RowAccountsFile, RowCharges
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
-from ledgerwood.errors import BudgetExceeded, FederationRefused, LedgerError, PrivacyError, RoundViolation, SchemaError
+from ledgerwood.errors import (
+    BudgetExceeded,
+    DrawRefused,
+    FederationRefused,
+    LedgerError,
+    PrivacyError,
+    RoundViolation,
+    SchemaError,
+)
 from ledgerwood.federation.account import ClientAccount, SessionTerms
 from ledgerwood.federation.codec import ReadValues, kind_in, pack, unpack
 from ledgerwood.federation.messages import (
@@ -280,6 +288,8 @@ class Owner:
             if request.schema and not own.schema:
                 return NotTold(known=-1)  # another process of this owner was told it
             raise RoundViolation("the question is about rows by another schema than the one that this owner was told")
+        if isinstance(own.rows, OwnerColumns) and self._account.fixed(request.session, "schema") is not None:
+            raise RoundViolation("the columns of this session are not counted any more: the schema was told")
         if not own.known.learn(request.known, request.news):
             return NotTold(known=len(own.known))
         query, mechanism = unpack(request.packed, own.known)
@@ -297,7 +307,7 @@ class Owner:
         answer = own.sums.answer(context, "upload", live)
         draw = request.draw
         asked = partial(
-            own.rows.sums, question, self._coins(own, request), own.begin.offset,
+            own.rows.sums, question, self._coins(own, request), self._offset(own),
             noise=self._share(own, request, mechanism), whole=self._whole(own.terms),
         )  # fmt: skip
         paid = self._paid(own, question, release, asked) if isinstance(draw.event, FilteredEvent) else None
@@ -344,6 +354,14 @@ class Owner:
         if isinstance(draw.event, FilteredEvent):  # each round has a sample of its own, the same in all attempts
             info += request.round.to_bytes(8, "big")
         return RowCoins(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(self._identity))
+
+    @staticmethod
+    def _offset(own: _OpenSession) -> int:
+        """The place of the first row among the coins of a draw: a server's in a run with a seed, and 0 in any other.
+
+        One that the server says anew to a restarted process would give each row a second coin in the same draw.
+        """
+        return own.begin.offset if own.terms.fit.seeded else 0
 
     def _share(
         self, own: _OpenSession, request: Ask, mechanism: Any
@@ -392,6 +410,8 @@ def _told(error: PrivacyError) -> str:
         return f"{name}: the plan does not fit into what is left of this owner's budget"
     if isinstance(error, LedgerError):
         return f"{name}: this owner's ledger refuses; its log says why"
+    if isinstance(error, DrawRefused):  # it names an entry of the ledger
+        return f"{name}: the plan that this owner has paid for holds no such draw any more"
     return _WIDTHS.sub("text", f"{name}: {error}")
 
 

@@ -6,6 +6,7 @@ import re
 
 import msgpack
 import numpy as np
+import pandas as pd
 import pytest
 
 import ledgerwood as lw
@@ -241,6 +242,48 @@ def test_refusals_say_nothing_of_labels_budgets_and_files(owners, tmp_path):
     poor = owners([rows(20)], budget=lw.Budget(epsilon=0.4321, delta=0.0, adjacency=A), allow_seed=False).all[0]
     reply = said(poor, Hello(terms=terms(), number=0, secret=b""))
     assert reply.reason == "BudgetExceeded: the plan does not fit into what is left of this owner's budget"
+
+
+def test_a_refusal_lists_no_categories_of_a_column(owners):
+    """The type of an ordered categorical has its categories as a parameter: values of the rows."""
+    X, _ = rows(4)
+    levels = pd.Categorical(["lowest", "low", "high", "high"], ordered=True)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    numbers = lw.Schema(features=SCHEMA.features, target=lw.Numeric("t", 0, 1))
+    for number, (given, labels) in enumerate(((frame, pd.Series(levels)), (frame.assign(b=levels), X[:, 0]))):
+        owner = owners([(given, labels)] * (number + 1), allow_seed=False).all[number]
+        reply = said(owner, Hello(terms=terms(fit={"schema": numbers, "loss": "squared"}), number=0, secret=b""))
+        assert "type Enum" in reply.reason
+        assert "low" not in reply.reason
+
+
+def test_a_refused_draw_names_no_entry_of_the_owners_ledger(owners):
+    owner = owners([rows(20)], allow_seed=False).all[0]
+    agreed = terms()
+    assert isinstance(begun(owner, agreed), Ready)
+    assert isinstance(asked(owner, agreed, OwnersDraw(number=1, event=ONE, rate=1.0)), Uploaded)
+    reply = asked(owner, agreed, OwnersDraw(number=2, event=ONE, rate=1.0), round_=2)
+    assert reply.reason == "DrawRefused: the plan that this owner has paid for holds no such draw any more"
+
+
+def test_a_server_gives_no_row_a_second_coin_in_a_draw(owners, monkeypatch):
+    """The places of rows are a server's in a run with a seed alone: a restarted process tosses the same coins."""
+    masks, tossed = [], OwnerRows._tossed
+    monkeypatch.setattr(OwnerRows, "_tossed", lambda *given: masks.append(tossed(*given)) or masks[-1])
+    event = lw.PoissonSampled(lw.Repeated(ONE, count=2), sampling_rate=0.1)
+    group = owners([rows(1000)], allow_seed=False)
+    agreed = terms(event)
+    hello = Hello(terms=agreed, number=0, secret=b"")
+    other = SessionKeys.derived(os.urandom(32), agreed.session).public
+    begin = Begin(hello=hello, keys=(said(group.all[0], hello).key, other), signatures=(), offset=0)
+    for round_, offset in ((1, 0), (2, 500)):
+        group.restarted(0)
+        assert isinstance(said(group.all[0], dataclasses.replace(begin, offset=offset)), Ready)
+        draw = OwnersDraw(number=1, event=event, rate=0.1)
+        assert isinstance(asked(group.all[0], agreed, draw, round_=round_), Uploaded)
+    assert len(masks) == 2
+    assert 50 < masks[0].sum() < 160
+    np.testing.assert_array_equal(*masks)
 
 
 def test_rows_in_another_order_are_another_sample_and_are_refused(owners):

@@ -450,6 +450,8 @@ def test_one_schema_for_all_of_a_session(begun):
     assert "another schema" in said(owner, wrong(asked, schema=schema_digest(other))).reason
     assert isinstance(said(owner, wrong(asked, schema=digest)), Refusal)
     there.restarted(0)
+    assert isinstance(said(there.all[0], begin), Ready)  # without a word of the schema
+    assert "not counted any more" in said(there.all[0], asked).reason
     assert isinstance(said(there.all[0], wrong(begin, schema=other)), Refusal)
     assert isinstance(said(there.all[0], wrong(begin, schema=FOUND)), Ready)
 

@@ -81,6 +81,7 @@ def test_secure_fits_spend_the_plan_on_every_ledger(owners):
     assert any("each owner kept the accounts of its rows" in text for text in found.privacy_.assumptions)
     together = verify_federation(found.ledger_, [account.path for account in group.accounts])
     assert together.verdict == "confirmed"
+    assert all("what single rows paid" in " ".join(client.notes) for client in together.clients)
     for account in group.accounts:
         report = verify_ledger(account.path)
         assert report.verdict == "confirmed"
@@ -293,7 +294,7 @@ def test_questions_that_do_not_charge_each_row_are_refused(owners, counted):
         (asking(plan.asked.of(root, ensemble), LaplaceMechanism(scales=(1.0, 1.0))), "Refus"),
         (asking(plan.asked.of(root, ensemble), GaussianMechanism(stddev=1e-3)), "this draw filters"),
         ({"is_choice": True}, "Refus"),
-        (drawing(number=draw.number + 1), "has 0 left"),
+        (drawing(number=draw.number + 1), "holds no such draw any more"),
         (drawing(rate=0.5), "another sample"),
         (drawing(event=event.release), "as many draws"),
         (drawing(event=dataclasses.replace(event, limit=limit)), "as many draws"),

@@ -207,7 +207,7 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
         )
     if numeric and (series.dtype in (nw.String, nw.Enum) or _has_text_categories(series)):
         raise SchemaTypeError(
-            f"column {series.name!r} has type {series.dtype}, and is declared to hold numbers: convert it"
+            f"column {series.name!r} has type {type_name(series.dtype)}, and is declared to hold numbers: convert it"
         )
     values = np.fromiter(series.to_list(), dtype=object, count=len(series))
     values[series.is_null().to_numpy()] = None
@@ -243,10 +243,15 @@ def _has_text_categories(series: Series) -> bool:
     return not pandas.api.types.is_numeric_dtype(native.dtype.categories.dtype)
 
 
+def type_name(dtype: object) -> str:
+    """A type's name without its parameters: an `Enum` would list its categories, which are values of the rows."""
+    return type(dtype).__name__
+
+
 def _type_name(series: Series) -> str:
     """narwhals' name, or where it has none the data frame's own."""
     if not _is_foreign(series):
-        return str(series.dtype)
+        return type_name(series.dtype)
     native = series.to_native().dtype
     return f"{native} of {native.categories.dtype}" if series.dtype == nw.Categorical else str(native)
 

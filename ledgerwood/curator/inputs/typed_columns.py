@@ -26,6 +26,7 @@ from ledgerwood.curator.inputs.reading import (
     series_or_none,
     table_columns,
     table_width,
+    type_name,
 )
 from ledgerwood.curator.inputs.sparse_tables import is_sparse, require_dense
 from ledgerwood.curator.inputs.values import Keys, categories, numbers
@@ -134,7 +135,9 @@ def _series_kind(series: Series, name: str) -> ColumnKind:
         return "boolean"
     if dtype in (nw.String, nw.Object, nw.Categorical, nw.Enum):
         return "text"
-    raise SchemaError(f"column {name!r} has type {dtype}, neither numbers nor categories: convert it, or drop it")
+    raise SchemaError(
+        f"column {name!r} has type {type_name(dtype)}, neither numbers nor categories: convert it, or drop it"
+    )
 
 
 def _require_array(values: Any, name: str) -> None:
@@ -237,7 +240,7 @@ def label_kind(y: Any) -> tuple[LabelKind, str]:
 def _label_kind(series: nw.Series[Any]) -> tuple[LabelKind, str]:
     if series.implementation.is_pandas_like() and series.to_native().dtype == np.dtype(object):
         return "untyped", "object"  # narwhals would name its type by a look at the values
-    dtype, name = series.dtype, str(series.dtype)
+    dtype, name = series.dtype, type_name(series.dtype)
     if dtype.is_numeric():
         return ("whole" if dtype.is_integer() else "float"), name
     if dtype == nw.Boolean:

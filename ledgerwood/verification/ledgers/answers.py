@@ -40,6 +40,7 @@ class AnswersFound:
         order: round, attempt and kind of the last answer.
         event: what the last draw opened.
         held: what is left to release, of each group of it.
+        fixed: digests of what stays the same for all of a session, by name.
     """
 
     count: int = 0
@@ -48,6 +49,7 @@ class AnswersFound:
     order: tuple[int, int, int] = (0, 0, 0)
     event: Any = None
     held: dict[int | None, Counter[str]] = field(default_factory=dict)
+    fixed: dict[str, str] = field(default_factory=dict)
 
 
 def read_answers(path: Path, opening: str) -> dict[str, AnswersFound]:
@@ -108,6 +110,8 @@ def _take(record: dict[str, Any], sessions: dict[str, AnswersFound], opening: st
             sessions[record["session"]] = AnswersFound()
         case "fixed":
             _require(record["session"] in sessions, "a session that was not joined")
+            fixed = sessions[record["session"]].fixed.setdefault(record["name"], record["digest"])
+            _require(fixed == record["digest"], f"another {record['name']} than before in one session")
         case "answer":
             session, round_, attempt, kind = record["at"]
             _require(session in sessions and kind in _KINDS, "an answer in no session, or of an unknown kind")

@@ -20,6 +20,10 @@ from ledgerwood.verification.ledgers.verifying import LedgerReport, checked
 _SERVERS = re.compile(r"(?:^|[^0-9A-Za-z])federation ([0-9a-f]{32})(?![0-9A-Za-z])")
 _CLIENTS = re.compile(r"resumable: federation ([0-9a-f]{32}) plan ([0-9a-f]{64}) server (\S{1,64})")
 _DRAW = re.compile(r"federation draw ([1-9][0-9]{0,17})")
+_OF_ALL = ("roster", "schema")
+"""What all clients of a session are told alike."""
+_Told = dict[tuple[str, str], tuple[str, str]]
+"""By session and name: the client that was told first, and the digest."""
 
 
 @final
@@ -129,7 +133,8 @@ def verify_federation(
     Each ledger is verified as `verify_ledger` does it. A client's session must be one of the server's ledger, with the
     same plan. Each of the client's draws must be the server's draw of the same number, in the same order, and none
     twice. A client need not have all of the server's draws: those that it missed are in the report. If the answers file
-    is beside a client's ledger, its chain is checked, and that it agrees with the draws.
+    is beside a client's ledger, its chain is checked, that it agrees with the draws, and that all clients of a session
+    were told the same keys of all, and the same estimated schema.
 
     Look at `verdict`: it is "unconfirmed" where something could not be looked at, such as a session with another
     server. Clients that were not given are not looked at, and no ledger says how many there were.
@@ -174,7 +179,8 @@ def compared(
     if signature is not None and public_key is not None:
         check_signature(lines, read_signature(signature), public_key)
     sessions = _sessions(lines, _SERVERS)
-    found = tuple(_client(name, each, sessions, own, known) for name, each in zip(names, clients, strict=True))
+    told: _Told = {}
+    found = tuple(_client(name, each, sessions, own, known, told) for name, each in zip(names, clients, strict=True))
     met = {one.session for each in found for one in each.sessions}
     notes = [f"session {name} of the server's ledger has no client here" for name in sessions if name not in met]
     if other := sum(json.loads(line)["kind"] == "grant" for line in lines) - sum(
@@ -191,6 +197,7 @@ def _client(
     sessions: dict[str, _Session],
     own: LedgerReport,
     known: dict[str, GrantVerdict],
+    told: _Told,
 ) -> ClientVerdict:
     lines, report = _verified(name, place, None, None, known)
     mine = _sessions(lines, _CLIENTS)
@@ -202,8 +209,10 @@ def _client(
         missed: tuple[int, ...] = ()
         if session in sessions:
             verdict, reason, missed = _compared(sessions[session], each, own, report)
-            if verdict == "confirmed" and kept is not None and (differs := _unanswered(each, kept)):
-                verdict, reason = "refuted", differs
+            if verdict == "confirmed" and kept is not None:
+                differs = _unanswered(each, kept) or _told_otherwise(name, session, kept, told)
+                if differs:
+                    verdict, reason = "refuted", differs
         elif each.server in servers or not servers:
             verdict, reason = "refuted", "the server's ledger has no such session"
         else:
@@ -229,6 +238,8 @@ def _client(
                 draws=0, missed=(), answers=None,
             )
         )  # fmt: skip
+    if any("FilteredEvent" in _text(entry["event"]) for each in mine.values() for entry in each.draws):
+        notes += ("what single rows paid under an individual filter was not looked at: the client alone has it",)
     if report.randomness != own.randomness:
         notes += (f"its draws are marked {report.randomness!r}, the server's {own.randomness!r}",)
     return ClientVerdict(client=name, ledger=report, sessions=tuple(verdicts), notes=notes)
@@ -274,6 +285,16 @@ def _unanswered(mine: _Session, kept: AnswersFound) -> str:
     # The last answer's draws are made after it; a client that was killed in between may lack them.
     if lost := [number for number in kept.parts if number not in set(numbers) and number < kept.last]:
         return f"draw {lost[0]} was answered, and the client's ledger lacks it: its end was cut off, or it is older"
+    return ""
+
+
+def _told_otherwise(name: str, session: str, kept: AnswersFound, told: _Told) -> str:
+    """What this client was told that an earlier one was told differently; empty if nothing."""
+    for what in _OF_ALL:
+        if what in kept.fixed:
+            first, digest = told.setdefault((session, what), (name, kept.fixed[what]))
+            if digest != kept.fixed[what]:
+                return f"it was told another {what} than {first}"
     return ""
 
 

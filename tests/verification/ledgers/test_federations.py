@@ -48,6 +48,35 @@ def drawn_by_client(folder, name, numbers, *, session=SESSION, server="server-1"
     return folder / name / "client.ledger.jsonl"
 
 
+@pytest.mark.parametrize("what", ["roster", "schema"])
+def test_clients_that_were_told_different_things_are_found(what, tmp_path):
+    server, places = drawn_by_server(tmp_path), []
+    for number, (name, told) in enumerate((("a", 1), ("b", 1), ("c", 2))):
+        place = drawn_by_client(tmp_path, name, [1, 2])
+        with kit.account(tmp_path / name) as account:
+            account.fix(SESSION, what, bytes([told]) * 32)
+            account.fix(SESSION, "rows", bytes([number]) * 32)  # each one's own
+        places.append(place)
+    assert verify_federation(server, places[:2]).verdict == "confirmed"
+    with pytest.raises(LedgerCorrupted, match=f"told another {what} than .*a/client.ledger.jsonl") as refused:
+        verify_federation(server, places)
+    assert [each.verdict for each in refused.value.federation.clients] == ["confirmed", "confirmed", "refuted"]
+
+
+def test_one_client_that_was_told_two_things_is_found(tmp_path):
+    server, place = drawn_by_server(tmp_path), drawn_by_client(tmp_path, "a", [1, 2])
+    with kit.account(tmp_path / "a") as account:
+        account.fix(SESSION, "schema", bytes(32))
+    answers = Path(f"{place}.answers")
+    records = [json.loads(line) for line in answers.read_text().splitlines()]
+    records.append({**records[-1], "digest": "11" * 32})
+    for record in records:
+        del record["index"], record["previous"], record["hash"]
+    answers.write_text("".join(line + "\n" for line in chained(records)))
+    with pytest.raises(LedgerCorrupted, match="another schema than before in one session"):
+        verify_federation(server, [place])
+
+
 def forged(path, change, *, answers=False):
     """Rebuild a ledger's chain after a change of its records; by default its answers file is removed."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
