@@ -220,6 +220,7 @@ class Ask:
         news: repeated values that no earlier question had.
         schema: the digest of the estimated schema by which rows are encoded; empty where it was declared, or is not
             known yet.
+        call: of a stream, the number of the call whose rows are asked for; otherwise 1.
     """
 
     session: bytes
@@ -232,6 +233,10 @@ class Ask:
     known: int
     news: tuple[bytes, ...]
     schema: bytes = b""
+    call: int = 1
+
+    def __post_init__(self) -> None:
+        _validate.count("call", self.call, "calls", minimum=1)
 
     def digest(self, values: bytes) -> bytes:
         """SHA-256 of what is asked, 32 bytes: owners that are asked different things have no mask in common.
@@ -241,7 +246,7 @@ class Ask:
         """
         from ledgerwood.federation.codec import pack
 
-        asked = pack((self.draw, self.is_choice, self.packed, self.schema))
+        asked = pack((self.draw, self.is_choice, self.packed, self.schema, self.call))
         return hashlib.sha256(b"ledgerwood question 1|" + values + asked).digest()
 
 

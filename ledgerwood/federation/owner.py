@@ -284,6 +284,11 @@ class Owner:
         own = self._sessions.get(request.session)
         if own is None:
             return NotTold(known=-1)
+        call = own.begin.hello.call
+        if request.call > call:
+            return NotTold(known=-1)  # this process missed the beginning of the call: its rows are of an earlier one
+        if request.call < call:
+            raise RoundViolation(f"the question is of call {request.call}, and this owner is in call {call}")
         if request.schema != own.schema:
             if request.schema and not own.schema:
                 return NotTold(known=-1)  # another process of this owner was told it
@@ -298,7 +303,7 @@ class Owner:
         question = OwnersQuestion(query=query, mechanism=mechanism, is_choice=request.is_choice, draw=request.draw)
         require_planned(own.terms.fit.event, request.draw.event)
         own.rows.require(question)
-        if own.begin.hello.call > 1 and not isinstance(request.draw.event, FilteredEvent):
+        if call > 1 and not isinstance(request.draw.event, FilteredEvent):
             raise RoundViolation("a later call of a stream draws nothing: it goes on with the rounds of its filter")
         release = self._release(own.terms, question)
         context = sum_context(own.terms, request.round, request.attempt, request.digest(own.known.digest))

@@ -83,6 +83,7 @@ class _Question:
     packed: bytes
     known: int
     schema: bytes
+    call: int
 
     def ask(self, session: bytes, round_: int, attempt: int, live: Collection[int], values: list[bytes]) -> Ask:
         """The request to owners that have the values before `known`."""
@@ -90,7 +91,7 @@ class _Question:
         return Ask(
             session=session, round=round_, attempt=attempt, live=tuple(sorted(live)), draw=asked.draw,
             is_choice=asked.is_choice, packed=self.packed, known=self.known, news=tuple(values[self.known :]),
-            schema=self.schema,
+            schema=self.schema, call=self.call,
         )  # fmt: skip
 
 
@@ -327,7 +328,7 @@ class FederationSession(AbstractOwners):
         asked_for = question.query
         named = NamedStatistic.of(asked_for) if isinstance(asked_for, DeclaredStatistic) else asked_for
         packed = pack((named, question.mechanism), self._repeated)
-        asked = _Question(question=question, packed=packed, known=known, schema=self._schema)
+        asked = _Question(question=question, packed=packed, known=known, schema=self._schema, call=self._call)
         self._asked += 1  # a round that was lost has used its number up
         number, up, down = self._asked, self._exchanges.bytes_up, self._exchanges.bytes_down
         everybody = frozenset(each for each in range(len(self._owners)) if self._missed[each] < _PATIENCE)

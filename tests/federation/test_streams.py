@@ -11,7 +11,8 @@ from ledgerwood.accounting.ledger import DrawEntry, GrantEntry
 from ledgerwood.curator.places.row_accounts import RowAccounts
 from ledgerwood.errors import FederationRefused, InvalidParameter, LedgerError, OwnersLost, PrivacyError, RoundViolation
 from ledgerwood.federation.codec import pack, unpack
-from ledgerwood.federation.messages import Ready, Refusal
+from ledgerwood.federation.messages import NotTold, Ready, Refusal, Uploaded
+from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owner import Owner, OwnRows, identity_at
 from ledgerwood.federation.policy import OwnerPolicy
 from ledgerwood.federation.run import federate
@@ -135,6 +136,23 @@ def test_restarted_owners_go_on_in_every_call(tmp_path):
     assert restarts[0] > 10
 
 
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_an_owner_that_missed_the_beginning_of_a_call_is_told_again(tmp_path, way):
+    X, _ = rows(100, seed=9)
+    central, given = seeded(SAMPLED), calls()
+    group = StreamOwners(tmp_path, given[0])
+    wire = Wire(group, lambda number, what, count: way if (number, what) == (0, "begin") else None)
+    learn = OwnersPartialFit(seeded(SAMPLED), wire)
+    told = way == "there"
+    for number, each in enumerate(given, start=1):
+        group.given = each
+        found = learn()
+        assert all(done.survivors == (0, 1, 2) for done in found.federation_.rounds)
+        assert same(found, central.partial_fit(*together(each)), X)
+        assert sum(owner == 0 and what == "setup" for owner, what, *_ in wire.seen) == number * told
+        assert len(accounts_of(group, 0).left) == len({key for call in given[:number] for key in call[0][2]})
+
+
 def test_a_unit_takes_part_in_all_calls_with_one_budget(tmp_path, monkeypatch):
     """An owner with the rows of one unit, under several places and in many calls; its Gaussian costs add up."""
     from ledgerwood.curator.places.owner_rows import OwnerRows
@@ -256,7 +274,7 @@ def test_a_later_call_draws_nothing_new_and_goes_not_back(tmp_path):
     begins = [unpack(request) for number, what, request, _ in wire.seen if number == 0 and what == "begin"]
     asks = [unpack(request) for number, what, request, _ in wire.seen if number == 0 and what == "upload"]
     initial = next(each for each in asks if not isinstance(each.draw.event, lw.FilteredEvent))
-    reply = said(wire, 0, dataclasses.replace(initial, round=asks[-1].round + 1))
+    reply = said(wire, 0, dataclasses.replace(initial, round=asks[-1].round + 1, call=2))
     assert "a later call of a stream draws nothing" in reply.reason
     assert isinstance(said(wire, 0, begins[-1]), Ready)
     assert isinstance(said(wire, 0, begins[0]), Refusal)  # back to the first call
@@ -268,6 +286,72 @@ def test_a_later_call_draws_nothing_new_and_goes_not_back(tmp_path):
     plain = dataclasses.replace(hello, terms=dataclasses.replace(
         hello.terms, session=b"1" * 16, fit=dataclasses.replace(hello.terms.fit, stream=False)))  # fmt: skip
     assert isinstance(said(wire, 0, plain), Refusal)
+
+
+def test_a_question_is_of_the_call_that_the_owner_is_in(tmp_path):
+    first, second, _ = calls()
+    group = StreamOwners(tmp_path, first, allow_seed=False)
+    wire = Wire(group)
+    learn = OwnersPartialFit(SGBDTClassifier(**COMMON), wire)
+    learn()
+    group.given = second
+    learn()
+    last = [unpack(request) for number, what, request, _ in wire.seen if number == 0 and what == "upload"][-1]
+    before = accounts_of(group, 0)
+    new = dataclasses.replace(last, round=last.round + 1)
+    assert said(wire, 0, dataclasses.replace(new, call=1)).reason == (
+        "RoundViolation: the question is of call 1, and this owner is in call 2"
+    )
+    assert said(wire, 0, dataclasses.replace(new, call=3)) == NotTold(known=-1)
+    assert np.array_equal(accounts_of(group, 0).left, before.left)
+    assert isinstance(said(wire, 0, new), Uploaded)
+    assert dataclasses.replace(new, call=3).digest(b"") != new.digest(b"")
+    with pytest.raises(InvalidParameter, match="call"):
+        dataclasses.replace(new, call=0)
+
+
+@pytest.mark.parametrize("call", [0, 1])
+def test_other_keys_of_the_same_rows_are_refused_after_a_restart_within_a_call(tmp_path, call):
+    """Each unit under a new key would have a whole limit again."""
+    given = calls(2)
+    group = StreamOwners(tmp_path, given[0], allow_seed=False)
+    wire = Wire(group)
+    learn = OwnersPartialFit(SGBDTClassifier(**COMMON), wire)
+    for number in range(call + 1):
+        group.given = given[number]
+        learn()
+    before = accounts_of(group, 0)
+    begin = next(unpack(sent) for owner, what, sent, _ in wire.seen[::-1] if (owner, what) == (0, "begin"))
+    X, y, keys = given[call][0]
+    one_other = np.where(keys == keys[0], 10**6, keys)
+    for other in (keys[::-1], np.roll(keys, 1), keys + 10**6, one_other, keys.max() - keys):
+        group.given = [(X, y, other), *given[call][1:]]
+        group.restarted(0)
+        reply = said(wire, 0, begin)
+        assert isinstance(reply, Refusal)
+        assert "this owner's ledger refuses" in reply.reason
+    group.given = [(X, y, keys.astype(str)), *given[call][1:]]  # the same units
+    group.restarted(0)
+    assert isinstance(said(wire, 0, begin), Ready)
+    assert np.array_equal(accounts_of(group, 0).units, before.units)
+
+
+def test_an_owner_whose_keys_change_under_way_takes_no_more_part(tmp_path):
+    first = calls(1)[0]
+    group = StreamOwners(tmp_path, first, allow_seed=False)
+    uploads = [0]
+
+    def lost(number, what, count):
+        if number == 0 and what == "upload":
+            uploads[0] += 1
+            if uploads[0] == 3:
+                X, y, keys = first[0]
+                group.given = [(X, y, keys + 10**6), *first[1:]]
+                group.restarted(0)
+
+    found = OwnersPartialFit(SGBDTClassifier(**COMMON), Wire(group, lost), FederationOptions(dropouts=0.34))()
+    assert [0 in done.survivors for done in found.federation_.rounds] == [True, True, False, False, False]
+    assert len(accounts_of(group, 0).left) == len(set(first[0][2]))
 
 
 def test_keys_of_another_type_are_refused(tmp_path):

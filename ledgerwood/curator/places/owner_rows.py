@@ -4,6 +4,7 @@ What the sums are masked with, who may ask for them and how often, is not decide
 """
 
 import hashlib
+import struct
 from typing import Any, final
 
 import numpy as np
@@ -105,8 +106,16 @@ class OwnerRows:
         return self._table.n_rows
 
     def tag(self, secret: bytes) -> bytes:
-        """A code of the rows and their order under a secret, 32 bytes: without the secret it tells nothing of them."""
-        return hashlib.sha256(secret + row_tag(secret, 0, self._rows, 0, self.n_rows)).digest()
+        """A code of the rows, their order and their units' keys under a secret, 32 bytes.
+
+        Without the secret it tells nothing of them.
+        """
+        code = hashlib.sha256(secret + row_tag(secret, 0, self._rows, 0, self.n_rows))
+        if self.keys is not None:  # the same rows under other keys would have other accounts, with whole limits
+            code.update(struct.pack("<Q", len(self.keys.tokens)) + self.keys.rows.astype("<i8", copy=False).tobytes())
+            for token in self.keys.tokens:
+                code.update(struct.pack("<Q", len(token)) + token)
+        return code.digest()
 
     def require(self, question: OwnersQuestion) -> None:
         """Refuse a question that the public shape of the rows does not allow, before a draw is used up.
