@@ -174,7 +174,7 @@ def compared(
     names = [str(each) if isinstance(each, str | Path) else f"client {at}" for at, each in enumerate(clients)]
     files = [Path(each).resolve() for each in clients if isinstance(each, str | Path)]
     if len(set(files)) < len(files):
-        raise InvalidParameter(f"clients={names} name a file twice: each client has a ledger of its own (unit: ledgers)")
+        raise InvalidParameter(f"clients={names} name a file twice: each client has its own (unit: ledgers)")
     known: dict[str, GrantVerdict] = {}
     lines, own = _verified("the server's ledger", server, dataset, head, known)
     if (signature is None) != (public_key is None):
