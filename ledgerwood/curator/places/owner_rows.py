@@ -20,7 +20,7 @@ from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.places.federated_rows import OwnersDraw, OwnersQuestion
 from ledgerwood.curator.places.tags import row_tag
 from ledgerwood.curator.places.whole_contributions import whole_contribution
-from ledgerwood.curator.queries.registry import Integers
+from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Integers
 from ledgerwood.curator.release import keeps_no_rows
 from ledgerwood.curator.rounds import group_ends
 from ledgerwood.curator.tables.parts import EVERYBODY, EncodedRows
@@ -118,13 +118,14 @@ class OwnerRows:
         return code.digest()
 
     def require(self, question: OwnersQuestion) -> None:
-        """Refuse a question that the public shape of the rows does not allow, before a draw is used up.
+        """Refuse a question that is no sum, or that the public shape of the rows does not allow; no draw is used up.
 
         Raises:
             RoundViolation: so it is.
         """
         check = self._table.evidence if question.is_choice else self._table.reader
         check(question.query)
+        (TREE_CHOICES if question.is_choice else TREES).evaluation(question.query).require_sums(question.query)
         draw = question.draw
         rate = draw.event.sampling_rate if isinstance(draw.event, PoissonSampled | FilteredEvent) else 1.0
         if isinstance(draw.event, Parallel):
