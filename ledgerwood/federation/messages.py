@@ -5,8 +5,9 @@ All of it is public, or sealed, or masked: docs/explanation/federation.md#federa
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass, field
-from typing import Literal, final, get_args
+from typing import Literal, Self, final, get_args
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.curator.inputs.typed_columns import TypedColumns
 from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy, OwnersDraw
-from ledgerwood.errors import BadMessage
+from ledgerwood.errors import BadMessage, BudgetExceeded, DrawRefused, LedgerError, PrivacyError
 from ledgerwood.schema import Schema
 from ledgerwood.secure_aggregation import SumTerms, Upload
 
 PROTOCOL = 2
 """Of the messages: both sides must have the same."""
+_WIDTHS = re.compile(r"[<>=|]?[US][0-9]+")
+"""Types of texts in numpy's words: how wide they are depends on the longest one."""
 
 
 @final
@@ -335,6 +338,21 @@ class Refusal:
     """
 
     reason: str
+
+    @classmethod
+    def of(cls, error: PrivacyError) -> Self:
+        """What a server learns of an error: nothing of an owner's other budgets, files and sessions, or of its labels.
+
+        The owner's log has the whole text.
+        """
+        name = type(error).__name__
+        if isinstance(error, BudgetExceeded):
+            return cls(reason=f"{name}: the plan does not fit into what is left of this owner's budget")
+        if isinstance(error, LedgerError):
+            return cls(reason=f"{name}: this owner's ledger refuses; its log says why")
+        if isinstance(error, DrawRefused):  # it names an entry of the ledger
+            return cls(reason=f"{name}: the plan that this owner has paid for holds no such draw any more")
+        return cls(reason=_WIDTHS.sub("text", f"{name}: {error}"))
 
 
 @final

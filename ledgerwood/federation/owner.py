@@ -8,7 +8,6 @@ import dataclasses
 import hashlib
 import logging
 import os
-import re
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,10 +32,7 @@ from ledgerwood.curator.places.row_accounts import PaidSums, RowAccountsFile, Ro
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import (
-    BudgetExceeded,
-    DrawRefused,
     FederationRefused,
-    LedgerError,
     PrivacyError,
     RoundViolation,
     SchemaError,
@@ -70,8 +66,6 @@ from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientSums, Roster, Sess
 
 _MOST_SESSIONS = 8
 _IDENTITY_BYTES = 32
-_WIDTHS = re.compile(r"[<>=|]?[US][0-9]+")
-"""Types of texts in numpy's words: how wide they are depends on the longest one."""
 _LOG = logging.getLogger("ledgerwood.federation")
 
 
@@ -152,7 +146,7 @@ class Owner:
             reply = self._reply(unpack(request))
         except PrivacyError as error:
             _LOG.warning("refused: %s: %s", type(error).__name__, error)
-            reply = Refusal(reason=_told(error))
+            reply = Refusal.of(error)
         except Exception as error:  # noqa: BLE001  # the server learns its kind: its text may hold what a row holds
             _LOG.warning("failed with %s", type(error).__name__)
             reply = Refusal(reason=f"the owner's process failed with {type(error).__name__}")
@@ -403,21 +397,6 @@ class Owner:
         if request.kind == "recover":
             return Opened(opened=own.sums.pair_keys(context, live, uploaded, signed))
         return Opened(opened=own.sums.opened(context, live, uploaded, request.shares, signed))
-
-
-def _told(error: PrivacyError) -> str:
-    """What the server learns of a refusal: nothing of the owner's other budgets, files and sessions, or of its labels.
-
-    The owner's log has the whole text.
-    """
-    name = type(error).__name__
-    if isinstance(error, BudgetExceeded):
-        return f"{name}: the plan does not fit into what is left of this owner's budget"
-    if isinstance(error, LedgerError):
-        return f"{name}: this owner's ledger refuses; its log says why"
-    if isinstance(error, DrawRefused):  # it names an entry of the ledger
-        return f"{name}: the plan that this owner has paid for holds no such draw any more"
-    return _WIDTHS.sub("text", f"{name}: {error}")
 
 
 def _goes_on(begun: Begin, request: Begin) -> bool:
