@@ -44,7 +44,12 @@ try:
     from ledgerwood.curator.places.collections import mapped as mapped
     from ledgerwood.curator.places.federated_columns import FederatedColumns as FederatedColumns
     from ledgerwood.curator.places.federated_rows import AbstractOwners as AbstractOwners
+    from ledgerwood.curator.places.federated_rows import FederatedTable as FederatedTable
     from ledgerwood.curator.places.federated_rows import FitTerms as FitTerms
+    from ledgerwood.curator.places.owners_streams import OwnersStream as OwnersStream
+    from ledgerwood.curator.places.owners_streams import forget_owners as forget_owners
+    from ledgerwood.curator.places.owners_streams import keep_owners as keep_owners
+    from ledgerwood.curator.places.owners_streams import kept_owners as kept_owners
     from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
     from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
     from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts

@@ -9,6 +9,8 @@ try:
     from ledgerwood.federation.owner_service import owner_of as owner_of
     from ledgerwood.federation.owner_service import serve_owner as serve_owner
     from ledgerwood.federation.run import federate as federate
+    from ledgerwood.federation.streams import FederatedStream as FederatedStream
+    from ledgerwood.federation.streams import OwnersPartialFit as OwnersPartialFit
 except ModuleNotFoundError as _missing:  # each name says which extra it needs
     __getattr__ = _extras.absent(__name__, _missing)
 

@@ -27,7 +27,7 @@ from ledgerwood.secure_aggregation import SumAnswer
 
 _GRANT = re.compile(RESUMABLE + r"federation ([0-9a-f]{32}) plan ([0-9a-f]{64}) server (\S{1,64})")
 _DRAW = re.compile(r"federation draw ([1-9][0-9]*)")
-_LABEL = re.compile(r"[a-z][a-z-]{0,31}")
+_LABEL = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
 
 @final
@@ -168,14 +168,14 @@ class ClientAccount:
 
         Args:
             session: of `join`.
-            what: a name of small letters and hyphens.
+            what: a name of small letters, digits and hyphens.
             digest: 32 bytes.
 
         Raises:
             LedgerError: it was fixed as something else, or the session was not joined.
         """
         if not _LABEL.fullmatch(what):
-            raise _validate.fail("what", what, "1 to 32 small letters or hyphens", "name")
+            raise _validate.fail("what", what, "1 to 32 small letters, digits or hyphens", "name")
         _require_bytes("digest", digest, 32)
         with self._turn() as ledger:
             name = session.hex()

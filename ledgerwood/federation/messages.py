@@ -5,8 +5,9 @@ All of it is public, or sealed, or masked: docs/explanation/federation.md#federa
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass, field
-from typing import Literal, final, get_args
+from typing import Literal, Self, final, get_args
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import FilteredEvent
 from ledgerwood.curator.inputs.typed_columns import TypedColumns
 from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy, OwnersDraw
-from ledgerwood.errors import BadMessage
+from ledgerwood.errors import BadMessage, BudgetExceeded, DrawRefused, LedgerError, PrivacyError
 from ledgerwood.schema import Schema
 from ledgerwood.secure_aggregation import SumTerms, Upload
 
 PROTOCOL = 2
 """Of the messages: both sides must have the same."""
+_WIDTHS = re.compile(r"[<>=|]?[US][0-9]+")
+"""Types of texts in numpy's words: how wide they are depends on the longest one."""
 
 
 @final
@@ -144,11 +147,16 @@ class Hello:
         terms: of the session.
         number: the owner's, from 0.
         secret: of a run with a seed, by which coins are sealed; empty otherwise.
+        call: of a stream, the number of the call, from 1; otherwise 1.
     """
 
     terms: FederationTerms
     number: int
     secret: bytes
+    call: int = 1
+
+    def __post_init__(self) -> None:
+        _validate.count("call", self.call, "calls", minimum=1)
 
 
 @final
@@ -215,6 +223,7 @@ class Ask:
         news: repeated values that no earlier question had.
         schema: the digest of the estimated schema by which rows are encoded; empty where it was declared, or is not
             known yet.
+        call: of a stream, the number of the call whose rows are asked for; otherwise 1.
     """
 
     session: bytes
@@ -227,6 +236,10 @@ class Ask:
     known: int
     news: tuple[bytes, ...]
     schema: bytes = b""
+    call: int = 1
+
+    def __post_init__(self) -> None:
+        _validate.count("call", self.call, "calls", minimum=1)
 
     def digest(self, values: bytes) -> bytes:
         """SHA-256 of what is asked, 32 bytes: owners that are asked different things have no mask in common.
@@ -236,7 +249,7 @@ class Ask:
         """
         from ledgerwood.federation.codec import pack
 
-        asked = pack((self.draw, self.is_choice, self.packed, self.schema))
+        asked = pack((self.draw, self.is_choice, self.packed, self.schema, self.call))
         return hashlib.sha256(b"ledgerwood question 1|" + values + asked).digest()
 
 
@@ -325,6 +338,21 @@ class Refusal:
     """
 
     reason: str
+
+    @classmethod
+    def of(cls, error: PrivacyError) -> Self:
+        """What a server learns of an error: nothing of an owner's other budgets, files and sessions, or of its labels.
+
+        The owner's log has the whole text.
+        """
+        name = type(error).__name__
+        if isinstance(error, BudgetExceeded):
+            return cls(reason=f"{name}: the plan does not fit into what is left of this owner's budget")
+        if isinstance(error, LedgerError):
+            return cls(reason=f"{name}: this owner's ledger refuses; its log says why")
+        if isinstance(error, DrawRefused):  # it names an entry of the ledger
+            return cls(reason=f"{name}: the plan that this owner has paid for holds no such draw any more")
+        return cls(reason=_WIDTHS.sub("text", f"{name}: {error}"))
 
 
 @final

@@ -8,8 +8,7 @@ import dataclasses
 import hashlib
 import logging
 import os
-import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,17 +24,15 @@ from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event, FilteredEvent
 from ledgerwood.curator.inputs.typed_columns import TypedColumns, require_labels
 from ledgerwood.curator.places.federated_columns import OwnerColumns
-from ledgerwood.curator.places.federated_rows import OwnersQuestion
+from ledgerwood.curator.places.federated_plans import require_planned
+from ledgerwood.curator.places.federated_rows import FitTerms, OwnersQuestion
 from ledgerwood.curator.places.messages import code_digest
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
-from ledgerwood.curator.places.row_accounts import ChargedUpload, RowAccountsFile, RowCharges
+from ledgerwood.curator.places.row_accounts import PaidSums, RowAccountsFile, RowCharges
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import (
-    BudgetExceeded,
-    DrawRefused,
     FederationRefused,
-    LedgerError,
     PrivacyError,
     RoundViolation,
     SchemaError,
@@ -69,19 +66,21 @@ from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientSums, Roster, Sess
 
 _MOST_SESSIONS = 8
 _IDENTITY_BYTES = 32
-_WIDTHS = re.compile(r"[<>=|]?[US][0-9]+")
-"""Types of texts in numpy's words: how wide they are depends on the longest one."""
 _LOG = logging.getLogger("ledgerwood.federation")
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class OwnRows:
-    """The rows of one owner: X of shape (n_rows, n_features), y and, perhaps, weights of shape (n_rows,)."""
+    """The rows of one owner: X of shape (n_rows, n_features), y and, perhaps, weights of shape (n_rows,).
+
+    Of a stream they are the rows of the present call, with `keys` of shape (n_rows,): each row's privacy unit.
+    """
 
     X: Any
     y: Any
     sample_weight: Any = None
+    keys: Any = None
 
     def typed(self, *, numeric_target: bool) -> TypedColumns:
         """The names and types of the columns, for a fit that estimates their schema.
@@ -109,6 +108,7 @@ class _OpenSession:
     rows: OwnerRows | OwnerColumns
     sums: ClientSums
     known: ReadValues
+    accounts: RowAccountsFile | None = None
     schema: bytes = b""  # the digest of an estimated schema, once it was told
 
     @property
@@ -146,7 +146,7 @@ class Owner:
             reply = self._reply(unpack(request))
         except PrivacyError as error:
             _LOG.warning("refused: %s: %s", type(error).__name__, error)
-            reply = Refusal(reason=_told(error))
+            reply = Refusal.of(error)
         except Exception as error:  # noqa: BLE001  # the server learns its kind: its text may hold what a row holds
             _LOG.warning("failed with %s", type(error).__name__)
             reply = Refusal(reason=f"the owner's process failed with {type(error).__name__}")
@@ -185,7 +185,7 @@ class Owner:
         terms = request.terms
         self._policy.require(request)
         self._account.could_join(_account_terms(terms))
-        rows = self._rows_by(terms)
+        rows = self._rows_by(request)
         keys = SessionKeys.derived(self._identity, terms.session)
         return Willing(
             key=keys.public,
@@ -193,15 +193,20 @@ class Owner:
             n_rows=rows.n_rows if terms.fit.seeded else 0,
         )
 
-    def _rows_by(self, terms: FederationTerms) -> OwnerRows | OwnerColumns:
+    def _rows_by(self, hello: Hello) -> OwnerRows | OwnerColumns:
         """The rows by the terms' schema, or by the types of their columns; kept for the next request."""
-        fit = terms.fit
-        key = pack((fit.schema, fit.columns, fit.loss, fit.bins, terms.sums.n_clients, terms.session))
+        terms, fit = hello.terms, hello.terms.fit
+        if hello.call > 1 and not fit.stream:
+            raise RoundViolation(f"call {hello.call} of a fit that is no stream")
+        key = pack((fit.schema, fit.columns, fit.loss, fit.bins, terms.sums.n_clients, terms.session, hello.call))
         if self._read is None or self._read[0] != key:
             own = self._rows()
+            _require_units(own, fit)
             rows: OwnerRows | OwnerColumns
             if fit.schema is not None:
-                rows = OwnerRows.of(own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins)
+                rows = OwnerRows.of(
+                    own.X, own.y, own.sample_weight, fit.schema, loss=fit.loss, bins=fit.bins, keys=own.keys
+                )
             else:
                 assert fit.columns is not None  # `FitTerms`
                 if own.typed(numeric_target=fit.columns.target.kind == "numeric") != fit.columns:
@@ -215,15 +220,16 @@ class Owner:
         terms = hello.terms
         first = dataclasses.replace(request, schema=None)
         own = self._sessions.get(terms.session)
-        if own is None:
-            own = self._new_session(first)
+        if own is None or _goes_on(own.begin, first):
+            own = self._new_session(first, own)
         elif pack(own.begin) != pack(first):
             raise FederationRefused("the session has begun, with other terms or other owners")
         if request.schema is not None:
             self._encode(own, request.schema)
         return Ready()
 
-    def _new_session(self, request: Begin) -> _OpenSession:
+    def _new_session(self, request: Begin, known: _OpenSession | None) -> _OpenSession:
+        """The session, or a later call of it, which goes on with what the process knows."""
         hello = request.hello
         terms = hello.terms
         self._policy.require(hello)
@@ -232,14 +238,18 @@ class Owner:
         sums = ClientSums(
             terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._policy.registry
         )
-        rows = self._rows_by(terms)
+        rows = self._rows_by(hello)
         self._account.join(_account_terms(terms))
         # A second roster, shown to a process that was started again, would have another owner's keys in it.
         self._account.fix(terms.session, "roster", roster.digest)
         # Coins go by the places of rows: another order of them, in another process, would be another sample.
         of = "rows" if isinstance(rows, OwnerRows) else "columns"
-        self._account.fix(terms.session, of, rows.tag(self._identity + terms.session))
-        own = _OpenSession(begin=request, rows=rows, sums=sums, known=ReadValues())
+        label = of if hello.call == 1 else f"{of}-{hello.call}"
+        self._account.fix(terms.session, label, rows.tag(self._identity + terms.session))
+        own = _OpenSession(
+            begin=request, rows=rows, sums=sums if known is None else known.sums,
+            known=ReadValues() if known is None else known.known,
+        )  # fmt: skip
         self._sessions[terms.session] = own
         while len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
@@ -268,6 +278,11 @@ class Owner:
         own = self._sessions.get(request.session)
         if own is None:
             return NotTold(known=-1)
+        call = own.begin.hello.call
+        if request.call > call:
+            return NotTold(known=-1)  # this process missed the beginning of the call: its rows are of an earlier one
+        if request.call < call:
+            raise RoundViolation(f"the question is of call {request.call}, and this owner is in call {call}")
         if request.schema != own.schema:
             if request.schema and not own.schema:
                 return NotTold(known=-1)  # another process of this owner was told it
@@ -280,8 +295,10 @@ class Owner:
         if isinstance(query, NamedStatistic):
             query = self._policy.trusted(query)
         question = OwnersQuestion(query=query, mechanism=mechanism, is_choice=request.is_choice, draw=request.draw)
-        _require_planned(own.terms.fit.event, request.draw.event)
+        require_planned(own.terms.fit.event, request.draw.event)
         own.rows.require(question)
+        if call > 1 and not isinstance(request.draw.event, FilteredEvent):
+            raise RoundViolation("a later call of a stream draws nothing: it goes on with the rounds of its filter")
         release = self._release(own.terms, question)
         context = sum_context(own.terms, request.round, request.attempt, request.digest(own.known.digest))
         live = frozenset(request.live)
@@ -303,10 +320,13 @@ class Owner:
 
     def _paid(
         self, own: _OpenSession, question: OwnersQuestion, release: Event, asked: Callable[..., Integers]
-    ) -> "_PaidSums":
-        charges = RowCharges(question, release)
-        file = RowAccountsFile(self._account.path, own.terms.session.hex(), own.rows.n_rows)
-        return _PaidSums(charges=charges, file=file, asked=asked)
+    ) -> PaidSums:
+        charges, rows = RowCharges(question, release), own.rows
+        if not isinstance(rows, OwnerRows):
+            raise RoundViolation("rows are charged once their schema is known")
+        if own.accounts is None:
+            own.accounts = RowAccountsFile(self._account.path, own.terms.session.hex(), rows.n_rows, rows.keys)
+        return PaidSums(charges=charges, file=own.accounts, asked=asked)
 
     def _release(self, terms: FederationTerms, question: OwnersQuestion) -> Event:
         """The event of a question's release, as the owner itself derives it from the query and its noise."""
@@ -379,41 +399,25 @@ class Owner:
         return Opened(opened=own.sums.opened(context, live, uploaded, request.shares, signed))
 
 
-@final
-class _PaidSums:
-    """The sums of one upload under an individual filter: rows that can pay are charged, on the disk, and read.
+def _goes_on(begun: Begin, request: Begin) -> bool:
+    """Whether a request begins a later call of the same stream: all else is as before."""
+    before, call = begun.hello, request.hello.call
+    same = dataclasses.replace(request, hello=dataclasses.replace(request.hello, call=before.call), offset=begun.offset)
+    return call > before.call and pack(same) == pack(begun)
 
-    Args:
-        charges: of the release.
-        file: of the rows' accounts.
-        asked: makes the sums, of budgets that it changes.
+
+def _require_units(own: OwnRows, fit: FitTerms) -> None:
+    """Refuse a stream of rows without keys, and a fit of rows with keys, which pays for single rows.
+
+    Raises:
+        FederationRefused: so it is.
     """
-
-    __slots__ = ("_asked", "_charges", "_file", "sums")
-
-    def __init__(self, *, charges: RowCharges, file: RowAccountsFile, asked: Callable[..., Integers]) -> None:
-        self._charges, self._file, self._asked = charges, file, asked
-
-    def __call__(self, upload: ChargedUpload) -> None:
-        """Charge the rows; see `ClientAccount.answer`."""
-        left = self._file.left(upload, self._charges.event)
-        self.sums = self._asked(budgets=self._charges.of(left))
-        self._file.keep(upload, self._charges.event, left)
-
-
-def _told(error: PrivacyError) -> str:
-    """What the server learns of a refusal: nothing of the owner's other budgets, files and sessions, or of its labels.
-
-    The owner's log has the whole text.
-    """
-    name = type(error).__name__
-    if isinstance(error, BudgetExceeded):
-        return f"{name}: the plan does not fit into what is left of this owner's budget"
-    if isinstance(error, LedgerError):
-        return f"{name}: this owner's ledger refuses; its log says why"
-    if isinstance(error, DrawRefused):  # it names an entry of the ledger
-        return f"{name}: the plan that this owner has paid for holds no such draw any more"
-    return _WIDTHS.sub("text", f"{name}: {error}")
+    if fit.stream and own.keys is None:
+        raise FederationRefused("a stream needs keys, each row's privacy unit, and this owner's rows have none")
+    if fit.stream and (own.sample_weight is not None or fit.schema is None):
+        raise FederationRefused("the rows of a stream have no weights, and a declared schema")
+    if not fit.stream and own.keys is not None:
+        raise FederationRefused("this owner's rows have keys: it takes part in streams, not in a fit of single rows")
 
 
 def _require_least(terms: FederationTerms, round_: int, owners: frozenset[int]) -> None:
@@ -426,21 +430,6 @@ def _require_least(terms: FederationTerms, round_: int, owners: frozenset[int]) 
         raise RoundViolation(
             f"round {round_} has {len(owners)} owners left, and at least {terms.least} have to be: it is not unmasked"
         )
-
-
-def _require_planned(plan: Event, drawn: Event) -> None:
-    """Refuse an event with draws that the plan does not have, before anything is counted out one by one.
-
-    Raises:
-        RoundViolation: it names the first such draw.
-    """
-    left = Counter[Event]()
-    for part, count in plan.draws():
-        left[part] += count
-    for part, count in drawn.draws():
-        left[part] -= count
-        if left[part] < 0:
-            raise RoundViolation(f"the plan does not have as many draws of {part!r} as are asked for")
 
 
 def sum_context(terms: FederationTerms, round_: int, attempt: int, question: bytes) -> SumContext:

@@ -160,11 +160,13 @@ def owner_with(
 
     def own() -> OwnRows:
         found = rows() if callable(rows) else rows
-        if not 2 <= len(found) <= 3:
+        if not 2 <= len(found) <= 4:
             raise FederationRefused(
-                "rows of an owner are (X, y) or (X, y, sample_weight), or a function that returns them"
+                "rows of an owner are (X, y), (X, y, sample_weight), or of a stream (X, y, None, keys); or a function "
+                "that returns them"
             )
-        return OwnRows(X=found[0], y=found[1], sample_weight=found[2] if len(found) == 3 else None)
+        weights, keys = (*found[2:], None, None)[:2]
+        return OwnRows(X=found[0], y=found[1], sample_weight=weights, keys=keys)
 
     identity = key if isinstance(key, bytes) else identity_at(key)
     return Owner(own, account=account, identity=identity, policy=policy)

@@ -83,6 +83,7 @@ class _Question:
     packed: bytes
     known: int
     schema: bytes
+    call: int
 
     def ask(self, session: bytes, round_: int, attempt: int, live: Collection[int], values: list[bytes]) -> Ask:
         """The request to owners that have the values before `known`."""
@@ -90,7 +91,7 @@ class _Question:
         return Ask(
             session=session, round=round_, attempt=attempt, live=tuple(sorted(live)), draw=asked.draw,
             is_choice=asked.is_choice, packed=self.packed, known=self.known, news=tuple(values[self.known :]),
-            schema=self.schema,
+            schema=self.schema, call=self.call,
         )  # fmt: skip
 
 
@@ -152,6 +153,7 @@ class FederationSession(AbstractOwners):
         self._missed: Counter[int] = Counter()
         self._rounds: list[RoundRecord] = []
         self._setup_bytes = 0
+        self._call, self._asked = 1, 0
 
     # --------------------------------------------------------------------------------------------------- what is said
 
@@ -273,14 +275,30 @@ class FederationSession(AbstractOwners):
         self._roster = Roster(session=self.terms.session, keys=keys, signatures=signatures)
         if registry is not None:
             self._roster.check(registry)
-        offset = 0
+        self._tell()
+        self._setup_bytes = self._exchanges.bytes_up + self._exchanges.bytes_down
+
+    def _tell(self) -> None:
+        """Tell all owners of the session, and of the call."""
+        assert self._roster is not None  # `begin`
+        keys, signatures, offset = self._roster.keys, self._roster.signatures, 0
         for owner, hello, willing in zip(self._owners, self._hello, self._willing, strict=True):
             self._begins[owner] = Begin(hello=hello, keys=keys, signatures=signatures, offset=offset)
             self._exchanges.setup[owner] = pack(self._begins[owner])
             offset += willing.n_rows
         # Who does not answer now is told again with the first question.
         self._exchanges.asked(self._exchanges.setup, Ready, what="begin")
-        self._setup_bytes = self._exchanges.bytes_up + self._exchanges.bytes_down
+
+    def go_on(self) -> None:
+        """See `AbstractOwners`."""
+        self._call += 1
+        self._hello = tuple(dataclasses.replace(each, call=self._call) for each in self._hello)
+        self._willing = self._from_all({each.number: pack(each) for each in self._hello}, Willing, "hello")
+        roster = self._roster
+        if roster is None or any(each.key != key for each, key in zip(self._willing, roster.keys, strict=True)):
+            raise FederationRefused("the owners of a stream stay the same, with their keys. Nothing was spent")
+        self._missed.clear()
+        self._tell()
 
     def found(self, schema: Schema) -> None:
         """See `AbstractOwners`."""
@@ -310,8 +328,9 @@ class FederationSession(AbstractOwners):
         asked_for = question.query
         named = NamedStatistic.of(asked_for) if isinstance(asked_for, DeclaredStatistic) else asked_for
         packed = pack((named, question.mechanism), self._repeated)
-        asked = _Question(question=question, packed=packed, known=known, schema=self._schema)
-        number, up, down = len(self._rounds) + 1, self._exchanges.bytes_up, self._exchanges.bytes_down
+        asked = _Question(question=question, packed=packed, known=known, schema=self._schema, call=self._call)
+        self._asked += 1  # a round that was lost has used its number up
+        number, up, down = self._asked, self._exchanges.bytes_up, self._exchanges.bytes_down
         everybody = frozenset(each for each in range(len(self._owners)) if self._missed[each] < _PATIENCE)
         live = everybody
         for attempt in range(1, MOST_ATTEMPTS + 1):

@@ -12,9 +12,10 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.curator.places.federated_rows import FitTerms, OwnersDraw
 from ledgerwood.curator.places.owner_rows import OwnerRows
+from ledgerwood.curator.queries.leaf_sums import LeafRatios
 from ledgerwood.curator.queries.row_counts import LeafCounts
 from ledgerwood.curator.rounds import group_ends
-from ledgerwood.ensemble import TreeStructure
+from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import BadMessage, OwnersLost, RoundViolation
 from ledgerwood.federation.codec import ReadValues, pack, unpack
 from ledgerwood.federation.messages import (
@@ -32,7 +33,7 @@ from ledgerwood.federation.owner import identity_at, verifying_key
 from ledgerwood.federation.owner_service import owner_of
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.training import train
-from ledgerwood.mechanisms import LaplaceMechanism
+from ledgerwood.mechanisms import GaussianMechanism, LaplaceMechanism
 from ledgerwood.secure_aggregation import ClientRegistry, SessionKeys, SumTerms, Upload
 from ledgerwood.trainers import SGBDTClassifier
 from ledgerwood.verification import verify_ledger
@@ -123,6 +124,30 @@ def test_an_event_beyond_the_plan_is_refused_at_once(owners, counted):
         reply = asked(owner, agreed, OwnersDraw(number=1, event=event, rate=1.0))
         assert "does not have as many draws" in reply.reason
     assert counted == []
+
+
+def test_a_plan_of_endless_free_draws_is_not_joined(owners):
+    owner = owners([rows(10)], allow_seed=False).all[0]
+    free = lw.GaussianEvent(noise_multiplier=1e60, adjacency=A)
+    reply = said(owner, Hello(terms=terms(lw.Repeated(free, count=10**12)), number=0, secret=b""))
+    assert "at most 100000" in reply.reason
+
+
+def test_a_ratio_is_refused_before_its_draw_is_used_up(owners, tmp_path):
+    """A server that asks for what is no sum gets nothing, and the owner's account has no answer of it."""
+    ratio = LeafRatios(loss="logistic", clip=0.5, damping=1.0).of(TreeStructure.root(), Ensemble(initial_score=0.0))
+    noise = GaussianMechanism(stddev=1.0)
+    event = noise.event(ratio.sensitivity(A), A)
+    owner = owners([rows(10)], allow_seed=False).all[0]
+    agreed = terms(event)
+    assert isinstance(begun(owner, agreed), Ready)
+    draw = OwnersDraw(number=1, event=event, rate=1.0)
+    ask = Ask(
+        session=agreed.session, round=1, attempt=1, live=(0, 1), draw=draw, is_choice=False,
+        packed=pack((ratio, noise)), known=0, news=(), schema=b"",
+    )  # fmt: skip
+    assert "LeafRatios" in said(owner, ask).reason
+    assert (tmp_path / "0.jsonl.answers").read_text().count("upload") == 0
 
 
 def test_the_number_of_rows_is_no_servers_business(owners):

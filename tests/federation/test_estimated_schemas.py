@@ -63,6 +63,7 @@ SMALL = {"n_estimators": 3, "max_depth": 2, "epsilon": 4.0, "delta": 1e-5}
 ESTIMATORS = {
     "S-GBDT": SGBDTClassifier(**SMALL),
     "S-GBDT, sampled": SGBDTClassifier(**SMALL, subsample=0.5),
+    "S-GBDT, filtered": SGBDTClassifier(**SMALL, filter="gdp", extra_trees=4),
     "DP-XGBoost": DPXGBoostClassifier(**SMALL),
     "federated": FederatedGBDTClassifier(**SMALL),
     "PrivaTree": PrivaTreeClassifier(epsilon=4.0, delta=1e-5),

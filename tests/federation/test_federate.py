@@ -216,7 +216,6 @@ def test_an_owners_process_that_restarts_goes_on(owners):
         (SGBDTClassifier(**COMMON, **SMALL), {"noise": "clients"}, UnsupportedEvent, "Skellam"),
         (DPBoostClassifier(**COMMON), {"noise": "clients"}, UnsupportedEvent, "Skellam"),
         (DPBoostClassifier(**COMMON), {"unit": lw.PrivacyUnit.USER}, RoundViolation, "Gaussian or Skellam"),
-        (SGBDTClassifier(epsilon=1.0, delta=1e-5), {}, SchemaError, "declared schema"),
         (SGBDTClassifier(**COMMON), {"noise": "both"}, InvalidParameter, "'server' or 'clients'"),
         (SGBDTClassifier(**COMMON), {"dropouts": 1.5}, InvalidParameter, "share of the owners"),
         (SGBDTClassifier(**COMMON), {"engine": "carrier pigeon"}, InvalidParameter, "'flower' or 'process'"),

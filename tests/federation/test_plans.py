@@ -70,6 +70,14 @@ def test_a_refused_event_is_refused_at_any_depth(name):
             require_plain(plan)
 
 
+def test_a_plan_of_more_draws_than_a_ledger_should_hold_is_refused_at_once():
+    free = lw.GaussianEvent(noise_multiplier=1e60, adjacency=A)
+    require_plain(Repeated(free, count=100_000))
+    for plan in (Repeated(free, count=100_001), Repeated(Composed((free, free)), count=10**12)):
+        with pytest.raises(RoundViolation, match="at most 100000"):
+            require_plain(plan)
+
+
 def test_a_choice_of_categories_is_of_all_rows():
     event = lw.ApproximateEvent(epsilon=1e-12, delta=1e-9, adjacency=A)
     require_plain(Composed((GAUSSIAN, event)))

@@ -3,6 +3,8 @@
 docs/explanation/federation.md#federation-rounds.
 """
 
+from collections import Counter
+
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
     ApproximateEvent,
@@ -45,6 +47,8 @@ RELEASES = frozenset({
 """Releases of sums over rows: those of the mechanisms for sums, and of private choices among them."""
 OF_ALL_ROWS = frozenset({ApproximateEvent})
 """Releases that are of no draw: what a choice of categories costs in delta, where the schema is estimated."""
+MOST_DRAWS = 100_000
+"""Of a plan: an owner writes each of them to its ledger, and 10**12 draws that cost nothing would never end."""
 _INSTEAD = {
     PoissonSelection: ": a private search needs rows in one place",
     RepeatedSelection: ": a private search needs rows in one place",
@@ -52,11 +56,17 @@ _INSTEAD = {
 
 
 def require_plain(event: Event) -> None:
-    """Refuse a plan with a draw or a release that a federation does not carry out.
+    """Refuse a plan with a draw or a release that a federation does not carry out, or with too many draws.
 
     Raises:
-        RoundViolation: it names the first such event.
+        RoundViolation: it names the first such event, or the number of draws.
     """
+    draws = sum(count for _, count in event.draws())
+    if draws > MOST_DRAWS:
+        raise RoundViolation(
+            f"the plan has {draws} draws, and a federation carries out at most {MOST_DRAWS}: each owner writes each of "
+            "them to its ledger. Nothing was spent"
+        )
     for draw, _ in event.draws():
         for inside in _insides(draw):
             for each, _ in inside.draws():
@@ -74,6 +84,21 @@ def _insides(draw: Event) -> tuple[Event, ...]:
     if type(draw) is FilteredEvent:
         return (draw.release,)  # of each round's own sample; the limit is no release
     return children(draw) if type(draw) in DRAWS else (draw,)
+
+
+def require_planned(plan: Event, drawn: Event) -> None:
+    """Refuse an event with draws that the plan does not have, before anything is counted out one by one.
+
+    Raises:
+        RoundViolation: it names the first such draw.
+    """
+    left = Counter[Event]()
+    for part, count in plan.draws():
+        left[part] += count
+    for part, count in drawn.draws():
+        left[part] -= count
+        if left[part] < 0:
+            raise RoundViolation(f"the plan does not have as many draws of {part!r} as are asked for")
 
 
 def require_whole(event: Event) -> None:

@@ -86,6 +86,7 @@ class FitTerms:
         schema: resolved; None where the fit estimates it.
         loss, bins: as in `Table.from_data`.
         seeded: whether the fit has a seed: it protects nobody, and its owners toss the same coins as one table would.
+        stream: whether rows come in several calls, with keys that name their units.
         columns: the names and types of all owners' columns, where the fit estimates their schema; else None.
         statistics: from outside, that the trainer may ask for: owners have their functions, or do not take part.
     """
@@ -97,6 +98,7 @@ class FitTerms:
     loss: Loss
     bins: int
     seeded: bool
+    stream: bool = False
     columns: TypedColumns | None = None
     statistics: tuple[NamedStatistic, ...] = ()
 
@@ -147,6 +149,14 @@ class AbstractOwners(abc.ABC):
     @abc.abstractmethod
     def purpose(self) -> str:
         """The session's name in the ledgers of the server and of the owners, which tells that they are of one fit."""
+
+    @abc.abstractmethod
+    def go_on(self) -> None:
+        """The next call of a stream begins: owners take its rows, and draw nothing.
+
+        Raises:
+            FederationRefused: owners that do not take part. Nothing was asked.
+        """
 
     @abc.abstractmethod
     def begin(self) -> None:
@@ -286,6 +296,11 @@ class FederatedTable(TreeTable):
         )
         self._owners = owners
         self._draws = OwnersDraws(owners) if draws is None else draws
+
+    @property
+    def owners(self) -> AbstractOwners:
+        """Who holds the rows."""
+        return self._owners
 
     @property
     def n_rows(self) -> int:

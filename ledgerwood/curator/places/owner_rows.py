@@ -4,6 +4,7 @@ What the sums are masked with, who may ask for them and how often, is not decide
 """
 
 import hashlib
+import struct
 from typing import Any, final
 
 import numpy as np
@@ -15,10 +16,11 @@ from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.encoding import column_count
 from ledgerwood.curator.inputs.reading import headings
 from ledgerwood.curator.inputs.typed_columns import require_labels
+from ledgerwood.curator.inputs.values import read_keys
 from ledgerwood.curator.places.federated_rows import OwnersDraw, OwnersQuestion
 from ledgerwood.curator.places.tags import row_tag
 from ledgerwood.curator.places.whole_contributions import whole_contribution
-from ledgerwood.curator.queries.registry import Integers
+from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Integers
 from ledgerwood.curator.release import keeps_no_rows
 from ledgerwood.curator.rounds import group_ends
 from ledgerwood.curator.tables.parts import EVERYBODY, EncodedRows
@@ -52,19 +54,25 @@ class OwnerRows:
         rows: encoded.
         schema: resolved.
         bins: as in `Table.from_data`.
+        keys: of a stream, the units of the rows, each of which takes part with its first row; None: every row is one.
 
     Raises:
         SchemaError: 2**35 rows, whose sums could wrap around.
     """
 
-    __slots__ = ("_masks", "_rows", "_table")
+    __slots__ = ("_masks", "_rows", "_table", "keys")
 
-    def __init__(self, rows: EncodedRows, schema: Schema, *, bins: int) -> None:
+    def __init__(self, rows: EncodedRows, schema: Schema, *, bins: int, keys: Any = None) -> None:
         self._rows = rows
         self._table = Table(
             schema=schema, cells=rows.cells, targets=rows.targets, classes=rows.classes, weights=rows.weights,
             left_out=rows.left_out, bins=bins,
         )  # fmt: skip
+        self.keys = None if keys is None else read_keys(keys, self._table.n_rows)
+        if self.keys is not None:  # of no unit, or the second row of one: what is paid for is one row a unit
+            without = np.ones(self._table.n_rows, dtype=np.bool_)
+            without[self.keys.rows] = False
+            self._table.leave_out(without)
         self._masks: tuple[int, NDArray[Any]] | None = None
         # A constant: a bound of the server's choice would tell it the number of rows.
         if self._table.n_rows >= MOST_ROWS:
@@ -72,7 +80,9 @@ class OwnerRows:
 
     @classmethod
     @keeps_no_rows
-    def of(cls, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int) -> "OwnerRows":
+    def of(
+        cls, X: Any, y: Any, sample_weight: Any, schema: Schema, *, loss: Loss, bins: int, keys: Any = None
+    ) -> "OwnerRows":
         """Encode the rows of an owner.
 
         Args:
@@ -81,13 +91,14 @@ class OwnerRows:
             sample_weight: see `encode_weights`.
             schema: resolved.
             loss, bins: as in `Table.from_data`.
+            keys: of a stream, each row's privacy unit, see `read_keys`; None: every row is a unit.
 
         Raises:
-            SchemaError: columns, types or shapes that are not the schema's; or 2**35 rows.
+            SchemaError: columns, types or shapes that are not the schema's, keys of another type, or 2**35 rows.
         """
         require_labels(y, schema.target, numeric=isinstance(schema.target, Numeric))
         rows = EncodedRows.of(X, y, schema, loss=loss, bins=bins, sample_weight=sample_weight)
-        return cls(rows, schema, bins=bins)
+        return cls(rows, schema, bins=bins, keys=keys)
 
     @property
     def n_rows(self) -> int:
@@ -95,17 +106,26 @@ class OwnerRows:
         return self._table.n_rows
 
     def tag(self, secret: bytes) -> bytes:
-        """A code of the rows and their order under a secret, 32 bytes: without the secret it tells nothing of them."""
-        return hashlib.sha256(secret + row_tag(secret, 0, self._rows, 0, self.n_rows)).digest()
+        """A code of the rows, their order and their units' keys under a secret, 32 bytes.
+
+        Without the secret it tells nothing of them.
+        """
+        code = hashlib.sha256(secret + row_tag(secret, 0, self._rows, 0, self.n_rows))
+        if self.keys is not None:  # the same rows under other keys would have other accounts, with whole limits
+            code.update(struct.pack("<Q", len(self.keys.tokens)) + self.keys.rows.astype("<i8", copy=False).tobytes())
+            for token in self.keys.tokens:
+                code.update(struct.pack("<Q", len(token)) + token)
+        return code.digest()
 
     def require(self, question: OwnersQuestion) -> None:
-        """Refuse a question that the public shape of the rows does not allow, before a draw is used up.
+        """Refuse a question that is no sum, or that the public shape of the rows does not allow; no draw is used up.
 
         Raises:
             RoundViolation: so it is.
         """
         check = self._table.evidence if question.is_choice else self._table.reader
         check(question.query)
+        (TREE_CHOICES if question.is_choice else TREES).evaluation(question.query).require_sums(question.query)
         draw = question.draw
         rate = draw.event.sampling_rate if isinstance(draw.event, PoissonSampled | FilteredEvent) else 1.0
         if isinstance(draw.event, Parallel):

@@ -162,7 +162,7 @@ class RowVault:
                     f"this stream's keys are {old.kind}, and these are {keys.kind}, by the type of their column: "
                     "give the same keys as before; a unit with a new key would have a second budget"
                 )
-            units, left, places = _found(old, _digests(keys, old.salt))
+            units, left, places = found_units(old.units, old.left, key_digests(keys, old.salt))
             granted = left[places]
             left[places] = 0
             kind = old.kind or keys.kind
@@ -249,7 +249,7 @@ def _empty() -> Contents:
     return Contents(salt=os.urandom(SALT_BYTES), units=np.empty(0, DIGEST), left=np.empty(0, np.int64))
 
 
-def _digests(keys: UnitKeys, salt: bytes) -> NDArray[np.bytes_]:
+def key_digests(keys: UnitKeys, salt: bytes) -> NDArray[np.bytes_]:
     """Keyed digests of the keys, shape (n_rows,)."""
     start = hashlib.blake2b(key=salt, digest_size=DIGEST_BYTES, person=b"ledgerwood vault")
 
@@ -261,8 +261,15 @@ def _digests(keys: UnitKeys, salt: bytes) -> NDArray[np.bytes_]:
     return np.frombuffer(b"".join(map(digest, keys.tokens)), dtype=DIGEST)
 
 
-def _found(old: Contents, asked: NDArray[np.bytes_]) -> tuple[NDArray[np.bytes_], NDArray[np.int64], NDArray[np.intp]]:
+def found_units(
+    old: NDArray[np.bytes_], old_left: NDArray[np.int64], asked: NDArray[np.bytes_]
+) -> tuple[NDArray[np.bytes_], NDArray[np.int64], NDArray[np.intp]]:
     """Units and what they have left, new arrays, the new ones joined with a full budget; and where each asked one is.
+
+    Args:
+        old: digests of the known units, sorted, shape (n,).
+        old_left: what each of them has left, shape (n,).
+        asked: digests of the units of a call.
 
     Raises:
         LedgerError: two keys of one call with one digest; each would be given the same budget.
@@ -273,12 +280,12 @@ def _found(old: Contents, asked: NDArray[np.bytes_]) -> tuple[NDArray[np.bytes_]
         raise LedgerError(
             "two keys of one call have the same digest: a chance of 2**-128 a pair, or the same key twice"
         )
-    known = np.searchsorted(old.units, ranked)
+    known = np.searchsorted(old, ranked)
     new = np.ones(len(ranked), dtype=np.bool_)
-    if len(old.units):
-        new = old.units[np.minimum(known, len(old.units) - 1)] != ranked
-    units = np.insert(old.units, known[new], ranked[new])
-    left = np.insert(old.left, known[new], FULL)
+    if len(old):
+        new = old[np.minimum(known, len(old) - 1)] != ranked
+    units = np.insert(old, known[new], ranked[new])
+    left = np.insert(old_left, known[new], FULL)
     places = np.empty(len(asked), dtype=np.intp)
     places[order] = np.searchsorted(units, ranked)
     return units, left, places

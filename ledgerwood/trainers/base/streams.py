@@ -11,20 +11,28 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import validate_data
 
 from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.ledger import DrawEntry, Ledger, LedgerRecord, Receipt
 from ledgerwood.curator import (
+    AbstractOwners,
     Aggregator,
+    FederatedTable,
+    FitTerms,
     GivenRows,
+    OwnersStream,
     Place,
     RowVault,
     Schema,
     StreamCurator,
     StreamRows,
     column_count,
+    forget_owners,
     forget_vault,
     given_rows,
     headings,
+    keep_owners,
     keep_vault,
+    kept_owners,
     kept_vault,
     points_to_check,
     require_labels,
@@ -32,6 +40,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, SchemaError
+from ledgerwood.mechanisms import RandomSource
 from ledgerwood.threads import threads
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
@@ -40,12 +49,17 @@ from ledgerwood.trainers.base.privacy import ASSUMPTIONS, ON_DISK, ROW_IS_UNIT, 
 from ledgerwood.trainers.base.progress import Progress, progress_bar
 from ledgerwood.trainers.parts.splits import structure_generator
 
+VAULT_IS_KEPT = "the vault of what each unit has left was neither copied nor put back"
 STREAM_ASSUMPTIONS = (
     *(assumption for assumption in ASSUMPTIONS if assumption != ROW_IS_UNIT),
     "a privacy unit is what one key names in all calls together, with at most one row in each",
     "the keys are trusted: a unit that comes under two keys has two budgets",
-    "the vault of what each unit has left was neither copied nor put back",
+    VAULT_IS_KEPT,
     "how many calls there are, and when, does not depend on any one unit",
+)
+OWNERS_KEEP_ACCOUNTS = (
+    "a privacy unit has rows at one owner only: one with rows at two owners has two budgets",
+    "the accounts that each owner keeps of its units were not put back from a copy",
 )
 # What may change between calls without changing what is learned, or what it costs.
 _FREE = frozenset({"schema", "random_state", "verbose", "n_jobs"})
@@ -126,31 +140,35 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             ScratchFull, FilesChanged: as in `fit`. Nothing was spent.
             LedgerWriteFailed: the vault could not be written. What was granted or claimed before counts as spent.
         """
-        if keys is None:
+        at_owners = isinstance(X, AbstractOwners)
+        if keys is None and not at_owners:
             raise SchemaError(
                 "keys=None: a stream needs the name of each row's privacy unit, or a unit that comes again would be "
                 "given a second budget; for one fit of rows without keys use fit(X, y)"
             )
         if vault is not None and not isinstance(vault, RowVault):
             raise InvalidParameter(f"vault must be a ledgerwood.curator.RowVault, not {type(vault).__name__}")
-        require_ledger(ledger)
+        if vault is not None and at_owners:
+            raise InvalidParameter("vault must be None in a federation: each owner keeps the accounts of its own units")
+        require_ledger(ledger, X.unit if isinstance(X, AbstractOwners) else PrivacyUnit.ROW)
         if self.schema is None:
             raise SchemaError("schema=None: a stream needs a declared schema, which is the same for all of its calls")
         given = given_rows(X, y, None, self._declared_schema(), scratch, keys)
         if "stream_" in vars(self):
-            self._go_on(given, ledger, kept_vault(self) if vault is None else vault)
+            self._go_on(given, ledger, kept_vault(self) if vault is None and not at_owners else vault)
         elif "ensemble_" in vars(self):
             raise InvalidParameter(
                 "this model was fitted by fit, on rows without keys: they could not be told from rows that come again. "
                 "Start a stream with a model that was not fitted (sklearn.base.clone)"
             )
         else:
-            self._begin(given, ledger, RowVault() if vault is None else vault)
+            self._begin(given, ledger, RowVault() if vault is None and not at_owners else vault)
         return self
 
-    def _begin(self, given: GivenRows, ledger: Ledger | None, vault: RowVault) -> None:
-        budget, X, y = self.budget, given.X, given.y
-        vault.prepare()
+    def _begin(self, given: GivenRows, ledger: Ledger | None, vault: RowVault | None) -> None:
+        budget, X, y, owners = self.budget, given.X, given.y, given.owners
+        if vault is not None:
+            vault.prepare()
         schema = self._declared_schema()
         assert schema is not None  # `partial_fit` refuses it
         if schema.weight_bound not in (None, 1.0):
@@ -168,25 +186,51 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         validate_data(self, headings(X, schema), skip_check_array=True)
         described = schema.resolved(n_features)
         plan = self.make_stream_plan(described)
-        given.require_sums(plan.needs_one_part, f"{type(self).__name__}.partial_fit")
+        who = f"{type(self).__name__}.partial_fit"
+        given.require_sums(plan.needs_one_part, who, needs_one_process=plan.needs_one_process)
         source = self._random_source()
         own, event = ledger is None, plan.event
-        with given.place() as place:
-            rows = self._rows_of(given, schema, plan, place, vault)
-            ledger, grant = self._pay(plan, described, source, ledger, purpose=f"{type(self).__name__}.partial_fit")
-            curator = StreamCurator(rows, grant, source)
+        terms = FitTerms(
+            trainer=type(self).__name__, event=event, delta=budget.delta, schema=described, loss=plan.loss,
+            bins=plan.max_bins, seeded=source.kind == "test", stream=True,
+        )  # fmt: skip
+        table: FederatedTable | None = None
+        with given.place(terms=None if owners is None else terms) as place:
+            rows = None if vault is None else self._rows_of(given, schema, plan, place, vault)
+            purpose = who if owners is None else f"{who}, {owners.purpose}"
+            ledger, grant = self._pay(plan, described, source, ledger, purpose=purpose)
+            curator: StreamCurator | OwnersStream
+            if rows is not None:
+                curator = StreamCurator(rows, grant, source)
+            else:
+                assert owners is not None  # who keep the accounts, in place of a vault
+                table = FederatedTable(owners, described, bins=plan.max_bins)
+                curator = OwnersStream(table, grant, source)
             with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
                 ensemble = self._train(plan, curator, structure_generator(source), progress)
         record = ledger.record()
         scope = "this stream only: other uses of the same rows add to it" if own else "this stream; the ledger has all"
         on_disk = (ON_DISK,) if given.in_files else ()
-        assumptions = (*STREAM_ASSUMPTIONS, *on_disk, f"epsilon covers all calls of {scope}")
+        kept = STREAM_ASSUMPTIONS
+        if owners is not None:
+            kept = (*(each for each in kept if each != VAULT_IS_KEPT), *OWNERS_KEEP_ACCOUNTS, owners.assumption)
+        assumptions = (*kept, *on_disk, f"epsilon covers all calls of {scope}")
         self.privacy_ = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         self.schema_, self.plan_, self.ledger_ = schema, plan, record
         self._restore()
-        self.stream_ = StreamState(draw=curator.receipt.hash, claims=vault.claims, parameters=self._parameter_record())
-        keep_vault(self, vault)
+        claims = 1 if vault is None else vault.claims
+        self.stream_ = StreamState(draw=curator.receipt.hash, claims=claims, parameters=self._parameter_record())
+        self._keep(vault, table)
         self.ensemble_ = ensemble
+
+    def _keep(self, vault: RowVault | None, table: FederatedTable | None) -> None:
+        """Keep beside this object what knows the units' budgets: a vault, or their owners."""
+        forget_vault(self)
+        forget_owners(self)
+        if vault is not None:
+            keep_vault(self, vault)
+        if table is not None:
+            keep_owners(self, table)
 
     def _rows_of(self, given: GivenRows, schema: Schema, plan: Plan, place: Place, vault: RowVault) -> StreamRows:
         """The rows of a call, encoded; nothing is paid or claimed yet."""
@@ -202,13 +246,20 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             raise LedgerError(
                 "this stream was paid from another ledger: a later call draws nothing and needs none; leave ledger= out"
             )
-        if vault is None:
+        table = kept_owners(self)
+        if given.owners is not None and (table is None or table.owners is not given.owners):
+            raise LedgerError(
+                "this model's stream is not of these owners: a federation's stream goes on with the object that its "
+                "first call was made on, and as long as the server's process lives"
+            )
+        if vault is None and given.owners is None:
             raise LedgerError(
                 "this model does not know what the units of its stream have left: a vault in memory stays beside the "
                 "object that the first call was made on, and a copy, a pickle or a loaded model has none. Keep the "
                 "vault in a file, vault=RowVault.open(path), from the first call on; without it the stream has ended"
             )
-        vault.require(receipt, claims=self.stream_.claims)
+        if vault is not None:
+            vault.require(receipt, claims=self.stream_.claims)
         source = self._random_source(self.stream_.claims)
         if source.kind == "test" and receipt.randomness == "secure":
             raise InvalidParameter(
@@ -220,17 +271,30 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
             require_labels(y, schema.target, numeric=is_regressor(self))
         validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
         plan = self.plan_
+        if vault is None:
+            assert table is not None  # above
+            table.owners.go_on()
+            claims = self.stream_.claims + 1
+            try:
+                self._learn_on(OwnersStream(table, receipt, source), source)
+            finally:
+                self.stream_ = replace(self.stream_, claims=claims)
+            return
         with given.place() as place:
             rows = self._rows_of(given, schema, plan, place, vault)
-            curator, generator = StreamCurator(rows, receipt, source), structure_generator(source)
             try:
-                with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
-                    self.ensemble_ = self._train_on(plan, curator, generator, progress, self.ensemble_)
+                self._learn_on(StreamCurator(rows, receipt, source), source)
             finally:  # a call that failed has charged its units too: a copy from before it is an older one
                 self.stream_ = replace(self.stream_, claims=vault.claims)
         if given.in_files and ON_DISK not in self.privacy_.assumptions:
             self.privacy_ = replace(self.privacy_, assumptions=(*self.privacy_.assumptions, ON_DISK))
-        keep_vault(self, vault)
+        self._keep(vault, None)
+
+    def _learn_on(self, aggregator: Aggregator, source: RandomSource) -> None:
+        """Add the trees of a later call."""
+        generator = structure_generator(source)
+        with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
+            self.ensemble_ = self._train_on(self.plan_, aggregator, generator, progress, self.ensemble_)
 
     def _require_same_parameters(self) -> None:
         first, now = self.stream_.parameters, self._parameter_record()
@@ -247,7 +311,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
     def _forget(self) -> None:
         if "stream_" in vars(self):
             del self.stream_
-        forget_vault(self)
+        self._keep(None, None)
 
     def _more_record(self) -> dict[str, object]:
         return {"stream": asdict(self.stream_)} if "stream_" in vars(self) else {}

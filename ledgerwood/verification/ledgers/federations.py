@@ -151,7 +151,7 @@ def verify_federation(
         LedgerCorrupted: a ledger or an answers file is not in order, or a charge is refuted, or the ledgers differ:
             names the ledger and the session. In the last two cases it carries the report in `federation`.
         LedgerError: a ledger cannot be read.
-        InvalidParameter: no clients, or a signature without a key.
+        InvalidParameter: no clients, a client's file twice, or a signature without a key.
     """
     report = compared(server, clients, dataset=dataset, head=head, signature=signature, public_key=public_key)
     if report.verdict == "refuted":
@@ -172,6 +172,9 @@ def compared(
     if isinstance(clients, str | Path | LedgerRecord) or not clients:
         raise InvalidParameter(f"clients={clients!r} must be a list of at least one client's ledger (unit: ledgers)")
     names = [str(each) if isinstance(each, str | Path) else f"client {at}" for at, each in enumerate(clients)]
+    files = [Path(each).resolve() for each in clients if isinstance(each, str | Path)]
+    if len(set(files)) < len(files):
+        raise InvalidParameter(f"clients={names} name a file twice: each client has its own (unit: ledgers)")
     known: dict[str, GrantVerdict] = {}
     lines, own = _verified("the server's ledger", server, dataset, head, known)
     if (signature is None) != (public_key is None):

@@ -74,7 +74,8 @@ def test_keys_and_their_bytes(key):
     packed = packed_key(key)
     if packed is None:
         assert isinstance(key, str)
-        assert len(key.encode("utf-8", "surrogatepass")) > MOST_BYTES
+        broken = any("\ud800" <= letter <= "\udfff" for letter in key)
+        assert broken or len(key.encode("utf-8")) > MOST_BYTES
     else:
         found = unpacked_key(packed.ljust(33, b"\0"))
         assert (found, type(found)) == (key, type(key))

@@ -128,7 +128,7 @@ def test_a_new_vault_gives_nothing_to_a_stream_that_has_begun():
 def test_two_keys_of_one_digest_are_refused(vault, monkeypatch):
     with pytest.raises(LedgerError, match="same digest"):
         vault.claim(UnitKeys("strings", (b"sa", b"sb", b"sa"), np.arange(3), 3), RECEIPT)
-    monkeypatch.setattr(vaults, "_digests", lambda keys, salt: np.array([b"x" * 16] * 2, dtype="S16"))
+    monkeypatch.setattr(vaults, "key_digests", lambda keys, salt: np.array([b"x" * 16] * 2, dtype="S16"))
     with pytest.raises(LedgerError, match="same digest"):
         vault.claim(keys("a", "b"), RECEIPT)
     assert vault.claims == 0
@@ -136,7 +136,7 @@ def test_two_keys_of_one_digest_are_refused(vault, monkeypatch):
 
 def test_digests_that_end_or_begin_in_zeros_are_told_apart(vault, monkeypatch):
     tails = [b"\0" * 16, b"\0" * 15 + b"\1", b"\1" + b"\0" * 15, b"\1\1" + b"\0" * 14, b"\xff" * 16]
-    monkeypatch.setattr(vaults, "_digests", lambda keys, salt: np.frombuffer(b"".join(tails), dtype="S16"))
+    monkeypatch.setattr(vaults, "key_digests", lambda keys, salt: np.frombuffer(b"".join(tails), dtype="S16"))
     five = keys(*"abcde")
     vault.claim(five, RECEIPT)
     vault.settle(np.arange(5))

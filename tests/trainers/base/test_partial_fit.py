@@ -583,7 +583,7 @@ def test_given_the_same_past_a_unit_moves_all_releases_by_its_one_budget_at_most
     assert (initial**2).sum() <= model.plan_.initial.events[0].mu() ** 2 * (1 + 1e-12)
     assert 0 < sum((moved**2).sum() for moved in rounds) <= budget
     # The rest of its account is what the vault says, to the chords and roundings of the costs.
-    digest = vaults._digests(read_keys([0], 1), kept_vault(model)._contents.salt)[0]
+    digest = vaults.key_digests(read_keys([0], 1), kept_vault(model)._contents.salt)[0]
     contents = kept_vault(model)._contents
     left = contents.left[np.searchsorted(contents.units, digest)] / FULL
     assert 1.0 - sum((moved**2).sum() for moved in rounds) / budget == pytest.approx(left, abs=1e-5)

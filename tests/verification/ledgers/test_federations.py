@@ -63,6 +63,12 @@ def test_clients_that_were_told_different_things_are_found(what, tmp_path):
     assert [each.verdict for each in refused.value.federation.clients] == ["confirmed", "confirmed", "refuted"]
 
 
+def test_a_clients_ledger_given_twice_is_not_two_clients(tmp_path):
+    server, place = drawn_by_server(tmp_path), drawn_by_client(tmp_path, "a", [1, 2])
+    with pytest.raises(InvalidParameter, match="name a file twice"):
+        verify_federation(server, [place, tmp_path / "a" / ".." / "a" / "client.ledger.jsonl"])
+
+
 def test_one_client_that_was_told_two_things_is_found(tmp_path):
     server, place = drawn_by_server(tmp_path), drawn_by_client(tmp_path, "a", [1, 2])
     with kit.account(tmp_path / "a") as account:

@@ -29,7 +29,7 @@ from ledgerwood.mechanisms.bounded_stability import ROOMS
 from ledgerwood.schema import MAX_CATEGORY, Category
 
 MOST_BYTES = 32
-"""Of a text, as UTF-8: a longer one is no key."""
+"""Of a text, as UTF-8: a longer one is no key, and neither is one with a lone surrogate, which has no UTF-8."""
 TABLES = 7
 _CHUNK = 3
 """Bytes of a word: less than 2**40 rows times 24 bits stay below 2**64, so that division by the count is exact."""
@@ -45,7 +45,9 @@ _TEXT, _WHOLE, _FLOAT = b"s", b"i", b"f"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTable:
-    """The categories of a column, as `KeyCounts` has them, by a table of sums; texts of more than 32 bytes are none.
+    """The categories of a column, as `KeyCounts` has them, by a table of sums.
+
+    Texts of more than 32 bytes, or without UTF-8, are none.
 
     Args:
         column: whose categories are counted.
@@ -97,9 +99,12 @@ class KeyTable:
 
 
 def packed_key(key: Category) -> bytes | None:
-    """The key as bytes that do not end in a zero where their length is not fixed; None for a text that is too long."""
+    """The key as bytes, without a zero at the end of a text; None for a text that is too long, or broken."""
     if isinstance(key, str):
-        text = key.encode("utf-8", "surrogatepass")
+        try:
+            text = key.encode("utf-8")
+        except UnicodeEncodeError:  # a schema with it could not be told to owners
+            return None
         return _TEXT + text if len(text) <= MOST_BYTES else None
     if isinstance(key, float) and key != int(key):
         return _FLOAT + struct.pack(">d", key)
@@ -112,7 +117,7 @@ def unpacked_key(padded: bytes) -> Category | None:
     found: Category | None = None
     try:
         if kind == _TEXT:  # a text that ends in NUL is no key
-            found = rest.rstrip(b"\0").decode("utf-8", "surrogatepass")
+            found = rest.rstrip(b"\0").decode("utf-8")
         elif kind == _WHOLE:
             found = int.from_bytes(rest[:8], "big", signed=True)
         elif kind == _FLOAT:
