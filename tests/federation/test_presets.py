@@ -92,6 +92,6 @@ def test_a_private_search_is_refused_before_anything_is_spent():
     ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
     depths = [{"max_depth": 2}, {"max_depth": 3}]
     search = PrivateSearch(estimator, candidates=depths, epsilon=3.0, delta=1e-4, schema=SCHEMA)
-    with pytest.raises(RoundViolation, match="Selection, which needs rows in one place"):
+    with pytest.raises(RoundViolation, match="Selection: a private search needs rows in one place"):
         federate(search, parts(X, y, (30, 70)), ledger=ledger, engine="process")
     assert ledger.spent().epsilon == 0.0
