@@ -1,0 +1,90 @@
+"""The public rule of the recommended trees: what is chosen by the budget and the expected rows, and why.
+
+Its constants were found on public tables: docs/explanation/boosting.md#boosting-rule.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from ledgerwood.accounting.adjacency import Budget
+from ledgerwood.accounting.costs import gdp
+from ledgerwood.curator import Loss
+
+GUESSED_ROWS = 10_000
+"""Expected rows where none are given."""
+FINE_STEPS = 4096
+"""Even steps of a numeric feature's range, of which thresholds are borders."""
+DEPTHS, DEPTH_FROM, DEPTH_FACTOR = (3, 6), 250.0, 2.8
+"""Least and most levels; the evidence at which trees have the least, and its factor for one level more."""
+TREES, TREES_FROM = (256, 1024), 500.0
+"""Least and most trees; the evidence of the least. Classes have 512 at least."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The rule's value of one field of the plan.
+
+    Args:
+        value: of the field.
+        why: in words.
+    """
+
+    value: Any
+    why: str
+
+
+def evidence(budget: Budget, expected_rows: int | None) -> float:
+    """How far the number of all rows stands out of its noise, if the budget were spent on it alone: mu * rows.
+
+    mu is that of the Gaussian noise which costs the budget; 0 at delta 0. Public: no row is read.
+    """
+    if budget.delta == 0.0:
+        return 0.0
+    return gdp.mu(budget.epsilon, budget.delta) * (GUESSED_ROWS if expected_rows is None else expected_rows)
+
+
+def ruled_depth(found: float) -> int:
+    """Levels of the trees for this evidence."""
+    levels = round(math.log(max(found, 1.0) / DEPTH_FROM) / math.log(DEPTH_FACTOR))
+    return min(max(DEPTHS[0] + levels, DEPTHS[0]), DEPTHS[1])
+
+
+def ruled_trees(found: float, loss: Loss) -> int:
+    """Number of trees for this evidence, a power of two."""
+    doublings = round(math.log2(max(found, 1.0) / TREES_FROM))
+    least = TREES[0] if loss == "squared" else 2 * TREES[0]
+    return min(max(TREES[0] * 2 ** max(doublings, 0), least), TREES[1])
+
+
+def rule(loss: Loss, found: float, *, n_features: int) -> Mapping[str, Choice]:
+    """What the rule chooses of a plan's fields.
+
+    Args:
+        loss: squared for numbers, logistic for classes.
+        found: the evidence, see `evidence`.
+        n_features: of the schema.
+    """
+    logistic = loss == "logistic"
+    return {
+        "n_estimators": Choice(
+            value=ruled_trees(found, loss), why="more and smaller steps where the noise of each can be averaged out"
+        ),
+        "max_depth": Choice(
+            value=ruled_depth(found), why=f"the rows of a leaf must stand out: one level for each {DEPTH_FACTOR} times"
+        ),
+        "learning_rate": Choice(value=0.3, why="with the number of trees it sets how much noise adds up"),
+        "features_per_tree": Choice(value=min(4, n_features), why="effects of up to four features together"),
+        "feature_choice": Choice(value="signal", why="trees follow the features that have shown something; free"),
+        "even_share": Choice(value=0.3, why="of the turns go to all features, so that none is lost by bad luck"),
+        "signal_memory": Choice(value=4.0, why="cycles: what has been learned of a feature shows no more"),
+        "candidates": Choice(value="bought", why="even steps miss the rows of skewed columns"),
+        "n_candidates": Choice(value=31, why="even thresholds a feature, and as many where the rows are"),
+        "candidate_share": Choice(value=0.05, why="of mu**2 for the histograms that these are read from"),
+        "max_bins": Choice(value=FINE_STEPS, why="steps fine enough for skewed columns; they cost no privacy"),
+        "clip": Choice(value=0.5 if logistic else 0.25, why="largest gradient that counts: less of it is less noise"),
+        "reg_lambda": Choice(value=None, why="leaves are shrunk by their known noise"),
+        "pooling": Choice(value=0.5 if logistic else 0.75, why="a leaf's weight is drawn to its tree's mean"),
+    }
