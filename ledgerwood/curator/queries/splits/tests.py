@@ -17,13 +17,28 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.curator.queries.registry import Integers
-from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
+from ledgerwood.ensemble import MAX_DEPTH, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import ExponentialMechanism, Grid, PermuteAndFlipMechanism, RandomSource
 
 GainMechanism = ExponentialMechanism | PermuteAndFlipMechanism
 MAX_CELLS = 1 << 24
 """Most nodes times cells, or tests, of one level: a histogram of 256 MiB, and as many candidates as a choice has."""
+
+
+def require_level(structure: TreeStructure, tests: SplitTests, classes: int) -> None:
+    """Refuse tests of sets, a tree that is too deep, and a level of too many counts by class.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    require_no_sets(structure)
+    require_no_sets(tests)
+    if structure.depth >= MAX_DEPTH:
+        raise _validate.fail("depth", structure.depth + 1, f"at most {MAX_DEPTH}", "levels")
+    size = structure.n_leaves * classes * max(TestedCells.of(tests).total, len(tests))
+    if size > MAX_CELLS:
+        raise _validate.fail("nodes * classes * cells", size, f"at most {MAX_CELLS}", "cells of a level")
 
 
 def require_no_sets(tests: SplitTests | TreeStructure) -> None:
@@ -119,6 +134,19 @@ class TestedCells:
     def total(self) -> int:
         """The number of cells."""
         return int(self.offsets[-1])
+
+    def sides(self, counts: Integers) -> tuple[Integers, Integers]:
+        """The rows of each class that each test sends left, and right, each int64 (n_nodes, n_tests, classes).
+
+        Args:
+            counts: int64 (n_nodes, total, classes), rows by cell.
+        """
+        below = np.zeros((counts.shape[0], self.total + 1, counts.shape[2]), dtype=np.int64)
+        np.cumsum(counts, axis=1, out=below[:, 1:])
+        left = below[:, self.stop] - below[:, self.start]
+        besides = np.flatnonzero(self.besides >= 0)
+        left[:, besides] += counts[:, self.besides[besides]]
+        return left, below[:, self.last + 1] - below[:, self.start] - left
 
     def reached(self, structure: TreeStructure) -> NDArray[np.bool_]:
         """The cells that a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
