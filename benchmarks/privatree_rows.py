@@ -25,12 +25,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import data_sets, privatree_published
 from benchmarks.measuring import FOLDS, cell, coded, keep
-from benchmarks.utility import WIDTH, Found, Parameters
+from benchmarks.utility import WIDTH, Found, Parameters, Scale
 from ledgerwood import Adjacency, Numeric, Schema
 from ledgerwood.trainers import PrivaTreeClassifier
 from ledgerwood.trainers.privatree.plan import leaf_epsilon
 
 EPSILONS = privatree_published.EPSILONS
+SEEDS = 3
 DEPTH = 4
 BALANCED = ("magic_telescope", "bank", "credit_default", "electricity", "pol")
 LEFT_OUT = {"credit_default": ("EDUCATION", "MARRIAGE")}
@@ -111,30 +112,37 @@ def accuracies(tables: Sequence[data_sets.Data], make: Make, epsilon: float, tit
     return np.array(found)
 
 
-def measured(name: data_sets.Name, seeds: int) -> Found:
-    """Accuracy of each variant at each budget, as plain values."""
+def measured(name: data_sets.Name, seeds: int, rows: int | None = None) -> Found:
+    """Accuracy of each variant at each budget, as plain values; of some of the rows, or all of them."""
     start = time.perf_counter()
     tables = [paper_rows(name, seed) for seed in range(seeds)]
+    if rows is not None:
+        tables = [data.some(rows) for data in tables]
     makes = [(label, tables, classifier(parameters)) for label, parameters in VARIANTS.items()]
     makes.append((OWN_RANGES, [own_ranges(data) for data in tables], classifier({})))
-    rows = []
+    measures = []
     for label, own, make in makes:
         cells = [
             {"epsilon": epsilon, **cell(accuracies(own, make, epsilon, f"{name}: {label}, epsilon {epsilon:g}"))}
             for epsilon in EPSILONS
         ]
-        rows.append({"name": label, "cells": cells})
+        measures.append({"name": label, "cells": cells})
     plain = [data_sets.Data(name, coded(data).X, data.y, data.schema) for data in tables]
     tree = accuracies(plain, lambda _, __: DecisionTreeClassifier(max_depth=DEPTH), 0.0, f"{name}: not private")
     shape = tables[0].X.shape
     return {
         "rows_columns": shape,
         "splits": len(tree),
-        "rows": rows,
+        "rows": measures,
         "non_private": cell(tree),
         "spent": [spent(epsilon, columns=shape[1], rows=shape[0] * (FOLDS - 1) // FOLDS) for epsilon in EPSILONS],
         "seconds": time.perf_counter() - start,
     }
+
+
+def study(scale: Scale) -> Found:
+    """All data sets; some of their rows on one split of a quick run."""
+    return {name: measured(name, min(scale.seeds, SEEDS), scale.rows) for name in privatree_published.ROWS}
 
 
 def table_of(name: str, found: Found) -> Table:
@@ -169,7 +177,7 @@ def print_rows(found: Found, console: Console) -> None:
 def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--data", nargs="*", choices=list(privatree_published.ROWS))
     parser.add_argument("--save", type=Path, help="put what was measured into this JSON file, as the study paper_rows")
     given = parser.parse_args()

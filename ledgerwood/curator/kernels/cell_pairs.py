@@ -45,13 +45,15 @@ def pair_counts(first, end, columns, places, offsets, codes, counts):
 
 
 @parts_kernel
-def rows_after_two_splits(first, end, below, start, stop, besides, last, found):
+def rows_after_two_splits(first, end, below, start, stop, besides, last, set_at, set_cells, found):
     """Find how many rows of a node the best labels get right, after a test and the best test on each of its sides.
 
     Args:
         first, end: the range of nodes times tests.
         below: int64 (n_nodes, classes, n_cells + 1, n_cells), the rows whose first cell is among the first so many.
         start, stop, besides, last: int64 (n_tests,), as in `TestedCells`.
+        set_at: int64 (n_tests + 1,), where in set_cells each test's begin, and the end.
+        set_cells: int64 (m,), further cells that go left.
         found: int64 (n_nodes, n_tests), filled.
     """
     classes, n_cells, n_tests = below.shape[1], below.shape[3], len(start)
@@ -75,6 +77,8 @@ def rows_after_two_splits(first, end, below, start, stop, besides, last, found):
                 count = own[each, stop[test], cell] - own[each, start[test], cell]
                 if besides[test] >= 0:
                     count += own[each, besides[test] + 1, cell] - own[each, besides[test], cell]
+                for place in range(set_at[test], set_at[test + 1]):
+                    count += own[each, set_cells[place] + 1, cell] - own[each, set_cells[place], cell]
                 left[each, cell] = count
                 left_below[each, cell + 1] = left_below[each, cell] + count
         best_left, best_right = np.int64(0), np.int64(0)
@@ -87,6 +91,9 @@ def rows_after_two_splits(first, end, below, start, stop, besides, last, found):
                 if beside >= 0:
                     on_left += left[each, beside]
                     on_either += here[each, beside]
+                for place in range(set_at[then], set_at[then + 1]):
+                    on_left += left[each, set_cells[place]]
+                    on_either += here[each, set_cells[place]]
                 whole_left = left_below[each, high] - left_below[each, low]
                 whole = all_below[each, high] - all_below[each, low]
                 most[0] = max(most[0], on_left)

@@ -71,6 +71,8 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost
             `n_numeric`.
         candidate_bins: how many bins a numeric feature's candidates make; `max_bins` takes all borders.
+        set_categories: of "accuracy", up to how many categories of a feature all sets of them are candidates, beside
+            single ones. Ours.
         tree_epsilon: of the whole tree, in nats: the common scale of the plan, found by `calibrated`.
         leaf_share: share of it for the labels, of "accuracy" with the last level's tests; all of it where nothing else
             is released.
@@ -84,6 +86,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
     lookahead: bool = True
     candidates: CandidateRule
     candidate_bins: int
+    set_categories: Annotated[int, Count("categories", minimum=0, most=12)] = 0
     tree_epsilon: Annotated[float, positive("nats")] = 1.0
     leaf_share: Annotated[float, share("share")]
     quantile_share: Annotated[float, share("share")]
@@ -254,6 +257,18 @@ class PrivaTreePlan(AbstractEpsilonPlan):
             for each in cells
         ]
 
+    def tests(self, cells: Sequence[FeatureCells], thresholds: Sequence[NDArray[np.int64]]) -> SplitTests:
+        """The candidates of a choice.
+
+        Args:
+            cells: of each feature.
+            thresholds: of each feature.
+
+        Raises:
+            InvalidParameter: features that cannot be split.
+        """
+        return SplitTests.every(cells, thresholds, self.set_categories if self.split_method == "accuracy" else 0)
+
     def require_levels(self, cells: Sequence[FeatureCells], classes: int) -> None:
         """Refuse a schema without a split, too many classes, or a depth with more counts than queries may have; public.
 
@@ -272,7 +287,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         if not self.releases_levels:
             return
         bins = CandidateBins.of(cells, self.thresholds(cells))
-        tests = SplitTests.every(cells, self.thresholds(cells))  # refuses cells that cannot be split
+        tests = self.tests(cells, self.thresholds(cells))  # refuses cells that cannot be split
         # With quantiles a threshold may be anywhere among the cells, all of which are counted then.
         counted = max(bins.total, sum(each.ordered + len(each.equality) + 2 for each in cells))
         width = classes * (max(counted, len(tests)) if self.split_method in ("accuracy", "gini") else counted)
@@ -374,6 +389,8 @@ def last_share(depth: int) -> float:
 PAPER_BINS = 10
 DEFAULT_BINS = 32
 """Of a numeric feature by default: few enough for counts by pairs of bins."""
+SET_CATEGORIES = 9
+"""Up to how many categories sets of them are candidates, of a schema of categories alone."""
 RANDOM_EVIDENCE = 10.0
 """Rows times nats, divided by what a row can change, below which random splits, which cost nothing, are no worse."""
 LEAST_EVIDENCE = (150.0, 700.0, 2_500.0)
@@ -425,4 +442,6 @@ def preset_plan(
     evidence = None if rows is None else rows * budget.epsilon / label_range(budget.adjacency).range
     if evidence is not None and evidence < RANDOM_EVIDENCE:
         return dataclasses.replace(plan, split_method="random")
-    return dataclasses.replace(plan, max_depth=default_depth(evidence))
+    # Beside thresholds sets are too many to choose from.
+    sets = 0 if n_numeric else SET_CATEGORIES
+    return dataclasses.replace(plan, max_depth=default_depth(evidence), set_categories=sets)

@@ -88,7 +88,7 @@ def train(
                     thresholds = released_quantiles(plan, cells, round_)
                     continue
                 case "splits and labels":  # ours: lines 8 to 15 of the last level and its leaves
-                    tests = SplitTests.every(cells, thresholds)
+                    tests = plan.tests(cells, thresholds)
                     pairs = LabelledSplits(structure=structure, tests=tests, classes=classes)
                     last = round_.select(pairs, plan.labels, purpose=purpose).value
                     structure, labels = structure.deeper(last.tests), last.labels
@@ -97,7 +97,7 @@ def train(
                     labels = round_.select(query, plan.labels, purpose=purpose).value
                 case _:  # lines 11 to 15
                     if candidates is None:
-                        every = SplitTests.every if isinstance(plan.level, Choice) else CandidateBins.of
+                        every = plan.tests if isinstance(plan.level, Choice) else CandidateBins.of
                         candidates = every(cells, thresholds)
                     splits = released_splits(plan, structure, classes, candidates, round_, purpose=purpose)
                     structure = structure.deeper(splits)
@@ -176,6 +176,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
     lookahead: bool | None = None
     candidates: CandidateRule | None = None
     candidate_bins: int | None = None
+    set_categories: int | None = None
     leaf_share: float | Literal["auto"] = "auto"
     quantile_share: float | Literal["auto"] = "auto"
     label_error: float = 0.01

@@ -340,7 +340,15 @@ def _places(tests: SplitTests, taken: SplitTests) -> Places:
     same = (tests.feature[:, np.newaxis] == taken.feature) & (tests.split[:, np.newaxis] == taken.split)
     same &= tests.equals[:, np.newaxis] == taken.equals
     if tests.besides is not None and taken.besides is not None:
-        same &= tests.besides[:, np.newaxis] == taken.besides
+        # A set is known by its cells: those that were taken number their own.
+        sets = (tests.besides[:, np.newaxis] < -1) & (taken.besides < -1)
+        same &= sets | (tests.besides[:, np.newaxis] == taken.besides)
+        if tests.left_sets is not None and taken.left_sets is not None:
+            own, found = (
+                tests.left_sets[np.maximum(-2 - tests.besides, 0)],
+                taken.left_sets[np.maximum(-2 - taken.besides, 0)],
+            )
+            same &= ~sets | (own[:, np.newaxis] == found).all(axis=-1)
     return np.asarray(np.argmax(same, axis=0), dtype=np.int64)
 
 

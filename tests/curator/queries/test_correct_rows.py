@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ledgerwood import Adjacency, Categorical, Numeric, Schema
 from ledgerwood.curator import CorrectSplits, LabelledSplits, LabelledTests, Table, pairs_fit
+from ledgerwood.curator.queries.splits.tests import open_tests
 from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import InvalidParameter, RoundViolation
 from ledgerwood.mechanisms import (
@@ -261,12 +262,6 @@ def test_what_does_not_fit_is_refused(kind):
     for classes in (1, 1025, 2.5, True):
         with pytest.raises(InvalidParameter, match="classes"):
             query_of(kind, ROOT, classes=classes)
-    partition = SplitTests(
-        feature=np.array([1], np.int32), split=np.array([0], np.uint16), equals=np.array([False]),
-        besides=np.array([-2], np.int32), left_sets=np.array([[True, False]]),
-    )  # fmt: skip
-    with pytest.raises(InvalidParameter, match="left_sets"):
-        query_of(kind, ROOT, partition)
 
 
 def test_levels_beyond_the_largest_size_are_refused():
@@ -280,6 +275,98 @@ def test_levels_beyond_the_largest_size_are_refused():
         query_of("labelled", ROOT, wide, classes=75)
     with pytest.raises(InvalidParameter, match="lookahead"):
         CorrectSplits(structure=ROOT, tests=TESTS, classes=2, lookahead=1)
+
+
+KIND = Categorical("c", ("a", "b", "d", "e"))
+MANY = (FeatureCells(ordered=3, equality=(3,)), FeatureCells(ordered=0, equality=(0, 1, 2, 3)))
+SETS = SplitTests.every(MANY, None, 9)
+categories = st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 1))
+
+
+def sent_left(tests, place, cells):
+    """By the test's own words, sets included."""
+    cell, besides = cells[int(tests.feature[place])], int(tests.besides[place])
+    if besides < -1:
+        marked = tests.left_sets[-2 - besides]
+        return cell < len(marked) and bool(marked[cell])
+    if tests.equals[place]:
+        return cell == int(tests.split[place])
+    return cell < int(tests.split[place]) or cell == besides
+
+
+def test_sets_are_listed_once_a_partition():
+    found = {frozenset(np.flatnonzero(line).tolist()) for line in SETS.left_sets}
+    assert found == {frozenset(each) for each in ((1, 2), (1, 3), (2, 3))}
+    assert len(SETS) == 2 * 2 + 1 + 4 + 3
+    assert SplitTests.every(MANY, None, 3).left_sets is None
+    five = SplitTests.every((FeatureCells(ordered=0, equality=tuple(range(5))),), None, 9)
+    sides = {
+        frozenset((frozenset(np.flatnonzero(line).tolist()), frozenset(range(5)) - set(np.flatnonzero(line))))
+        for line in five.left_sets
+    }
+    assert len(sides) == len(five.left_sets) == 2**4 - 1 - 5  # all partitions in two but those with one alone
+
+
+@pytest.mark.slow_after(2)  # every tree of two levels
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(categories, max_size=12), categories, st.integers(0, len(SETS) - 1))
+def test_sets_of_categories_are_tests_like_others(rows, added, root):
+    """Below any test, of sets too: utilities by enumeration, what one row changes, and which tests are open."""
+    structure = ROOT.deeper(SETS.taken(np.array([root])))
+    schema = Schema(features=(Numeric("x", 0.0, 3.0, missing=True), KIND), target=Categorical("y", (0, 1)))
+
+    def found(kind, held):
+        array = np.array(held, dtype=np.int64).reshape(-1, 3)
+        own = Table(schema=schema, cells=array[:, :2].T.astype(np.uint8), classes=array[:, 2].astype(np.int32))
+        return own.evidence(query_of(kind, structure, SETS, classes=2))(EVERYONE)
+
+    def best(side):
+        return max(correct(side, label) for label in range(2))
+
+    def parted(test, side):
+        return [[r for r in side if sent_left(SETS, test, r) == left] for left in (True, False)]
+
+    def ahead(side):
+        return max(sum(map(best, parted(test, side))) for test in range(len(SETS)))
+
+    after = {kind: found(kind, [*rows, added]) for kind in KINDS}
+    for kind in KINDS:
+        assert set(np.unique(after[kind] - found(kind, rows))) <= {0, 1}
+    for node, side in enumerate(parted(root, [*rows, added])):
+        for test in range(len(SETS)):
+            sides = parted(test, side)
+            assert after["now"][node, test] == sum(map(best, sides))
+            assert after["ahead"][node, test] == sum(map(ahead, sides))
+            pairs_ = [correct(sides[0], a) + correct(sides[1], b) for a in range(2) for b in range(2)]
+            assert after["labelled"][node, 4 * test : 4 * test + 4].tolist() == pairs_
+    open_ = open_tests(SETS, structure)
+    every = list(itertools.product(range(4), range(6)))  # the last category is not listed
+    for node, here in enumerate(parted(root, every)):
+        assert open_[node].tolist() == [all(parted(test, here)) for test in range(len(SETS))]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, len(SETS) - 1), min_size=3, max_size=3))
+def test_which_tests_two_levels_of_sets_leave_open(path):
+    structure = ROOT.deeper(SETS.taken(np.array(path[:1]))).deeper(SETS.taken(np.array(path[1:])))
+    every = list(itertools.product(range(4), range(6)))  # the last category is not listed
+    for node, open_ in enumerate(open_tests(SETS, structure)):
+        here = [r for r in every if sent_left(SETS, path[0], r) == (node < 2)]
+        here = [r for r in here if sent_left(SETS, path[1 + node // 2], r) == (node % 2 == 0)]
+        if not here:  # a second test that the first one decides is never chosen
+            continue
+        for test, is_open in enumerate(open_):
+            left = [sent_left(SETS, test, r) for r in here]
+            assert is_open == (any(left) and not all(left))
+
+
+def test_a_chosen_set_travels_alone():
+    chosen = SETS.taken(np.array([len(SETS) - 1, 0, len(SETS) - 3, len(SETS) - 1, -1]))
+    assert chosen.left_sets.shape == (2, 4)
+    for place, test in enumerate((len(SETS) - 1, 0, len(SETS) - 3, len(SETS) - 1)):
+        for cells in itertools.product(range(4), range(5)):
+            assert sent_left(chosen, place, cells) == sent_left(SETS, test, cells)
+    assert SETS.taken(np.array([0, -1])).left_sets is None
 
 
 @pytest.mark.slow  # compiles the kernels for threads, and needs many rows

@@ -73,6 +73,24 @@ def test_the_default_is_as_deep_as_the_rows_can_pay_for(evidence, depth):
     assert replaced.max_depth == depth
 
 
+def test_sets_of_categories_are_candidates_where_nothing_else_is():
+    kinds = tuple(lw.Categorical(name, tuple("pqrstu")) for name in "abc")
+    schema = lw.Schema(features=kinds, target=lw.Categorical("y", (0, 1)))
+    assert classifier(schema=schema).make_plan(schema).set_categories == 9
+    assert classifier().make_plan(SCHEMA).set_categories == 0
+    generator = np.random.default_rng(5)
+    rows = np.array(list("pqrstu"), dtype=object)[generator.integers(0, 6, (600, 3))]
+    labels = np.isin(rows[:, 1].astype(str), ["q", "s", "u"]).astype(int)
+    model = classifier(schema=schema, epsilon=10.0, expected_rows=30, max_depth=1).fit(rows, labels)
+    assert (model.predict(rows) == labels).all()
+    sets = model.ensemble_.trees[0].structure.left_sets
+    assert sets.shape[0] == 1  # no other set is in the model
+    single = classifier(schema=schema, epsilon=1e4, max_depth=1, set_categories=0).fit(rows, labels)
+    assert (single.predict(rows) == labels).mean() < 0.8
+    with pytest.raises(InvalidParameter, match="set_categories=13 must be at most 12"):
+        classifier(set_categories=13).make_plan(SCHEMA)
+
+
 def test_where_there_is_next_to_no_evidence_splits_are_free():
     plan = classifier(epsilon=0.1, expected_rows=99).make_plan(SCHEMA)
     assert (plan.split_method, plan.max_depth) == ("random", 4)

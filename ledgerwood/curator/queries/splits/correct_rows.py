@@ -50,7 +50,7 @@ class CorrectSplits:
 
     The utility is the sum over both sides of the rows of the side's commonest class; with `lookahead`, of the rows of
     the commonest classes after the best further test on each side. Which tests and labels follow is not released.
-    Candidates are open tests, as of `GiniSplits`; rows count whatever they weigh.
+    Candidates are open tests, as of `GiniSplits`, and may be tests of sets; rows count whatever they weigh.
 
     Args:
         structure: the tree so far; its leaves are the nodes to be split.
@@ -59,8 +59,8 @@ class CorrectSplits:
         lookahead: whether one further level of tests is tried; it changes no cost.
 
     Raises:
-        InvalidParameter: a number of classes outside [2, 2**10], tests of sets, a tree that is too deep, or a level of
-            more than 2**24 nodes times classes times cells or tests; with `lookahead`, times squared cells.
+        InvalidParameter: a number of classes outside [2, 2**10], a tree that is too deep, or a level of more than 2**24
+            nodes times classes times cells or tests; with `lookahead`, times squared cells.
     """
 
     structure: TreeStructure
@@ -130,7 +130,7 @@ class LabelledSplits:
         classes: the number of the target's declared classes.
 
     Raises:
-        InvalidParameter: as of `GiniSplits`, or more than 2**24 nodes times tests times squared classes.
+        InvalidParameter: as of `CorrectSplits`, or more than 2**24 nodes times tests times squared classes.
     """
 
     structure: TreeStructure
@@ -203,9 +203,11 @@ def _correct(query: CorrectSplits, counts: Integers, _: TreeShape) -> Integers:
     np.cumsum(counts.reshape(nodes, query.classes, width, width), axis=2, out=below[:, :, 1:])
     found = np.empty((nodes, len(query.tests)), dtype=np.int64)
     parts = found.size
+    set_at = np.searchsorted(cells.set_tests, np.arange(len(query.tests) + 1))
     kernels.rows_after_two_splits(
-        parts * len(query.tests), parts, below, cells.start, cells.stop, cells.besides, cells.last, found
-    )
+        parts * len(query.tests), parts, below, cells.start, cells.stop, cells.besides, cells.last, set_at,
+        cells.set_cells, found,
+    )  # fmt: skip
     return found
 
 

@@ -386,6 +386,8 @@ class GiniSplits:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", class_number(self.classes))
+        require_no_sets(self.structure)
+        require_no_sets(self.tests)
         require_level(self.structure, self.tests, self.classes)
 
     @property
