@@ -46,15 +46,15 @@ def evidence(budget: Budget, expected_rows: int | None) -> float:
     return gdp.mu(budget.epsilon, budget.delta) * (GUESSED_ROWS if expected_rows is None else expected_rows)
 
 
-def ruled_depth(found: float) -> int:
+def ruled_depth(found: float, first: float = DEPTH_FROM, factor: float = DEPTH_FACTOR) -> int:
     """Levels of the trees for this evidence."""
-    levels = round(math.log(max(found, 1.0) / DEPTH_FROM) / math.log(DEPTH_FACTOR))
+    levels = round(math.log(max(found, 1.0) / first) / math.log(factor))
     return min(max(DEPTHS[0] + levels, DEPTHS[0]), DEPTHS[1])
 
 
-def ruled_trees(found: float, loss: Loss) -> int:
+def ruled_trees(found: float, loss: Loss, first: float = TREES_FROM) -> int:
     """Number of trees for this evidence, a power of two."""
-    doublings = round(math.log2(max(found, 1.0) / TREES_FROM))
+    doublings = round(math.log2(max(found, 1.0) / first))
     least = TREES[0] if loss == "squared" else 2 * TREES[0]
     return min(max(TREES[0] * 2 ** max(doublings, 0), least), TREES[1])
 

@@ -67,11 +67,13 @@ def test_trees_follow_the_features_that_show_something():
     for _ in range(400):
         features = turns.next_features()
         turns.learn(features, 50.0 * len(set(features) & {4, 11}) - 1.0)
-    assert set(np.argsort(-turns.shares)[:2].tolist()) == {4, 11}
+    # Neighbours of the first cycle stay together: docs/explanation/boosting.md#boosting-signal.
+    assert set(np.argsort(-turns.shares)[:4].tolist()) == {4, 5, 10, 11}
+    assert turns.shares[[4, 5, 10, 11]].sum() > 0.7
     for _ in range(400):  # what was learned shows no more, and something else does
         features = turns.next_features()
         turns.learn(features, 50.0 if 7 in features else -1.0)
-    assert 7 in np.argsort(-turns.shares)[:2]
+    assert set(np.argsort(-turns.shares)[:2].tolist()) == {6, 7}
     assert turns.shares[[4, 11]].max() < 0.05
 
 
