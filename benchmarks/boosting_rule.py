@@ -4,9 +4,9 @@ Run: LEDGERWOOD_DATA=folder python -m benchmarks.boosting_rule [--data name ...]
      python -m benchmarks.boosting_rule --fit file
 
 The first command measures every depth and number of trees on every table at every budget (true ranges, delta 1e-6, 30 %
-of the rows held out), which takes an hour or two; it goes on where the file stops. The second one reads the file: for each
-table it finds the constants that lose least on all *other* tables, and shows what they give on this one, beside the
-rule's own constants and the best of the cell, which nobody can know.
+of the rows held out), which takes an hour or two; it goes on where the file stops. The second one reads the file: for
+each table it finds the constants that lose least on all *other* tables, and shows what they give on this one, beside
+the rule's own constants and the best of the cell, which nobody can know.
 """
 
 import argparse
@@ -103,11 +103,9 @@ def measure(names: Sequence[str], seeds: int, rows: int, path: Path | None, cons
             name, {"squared": is_numeric(data), "rows": len(splits[0][0]), "measure": task.measure, "scores": {}}
         )
         if "plain" not in entry:
-            plain = [
-                task.score(made(PLAIN, data, 0.0, DELTA, 0).fit(data.X[train], data.y[train]), data.X[test], data.y[test])
-                for train, test in splits
-            ]  # fmt: skip
-            entry["plain"] = float(np.mean(plain))
+            plain = [made(PLAIN, data, 0.0, DELTA, 0).fit(data.X[train], data.y[train]) for train, _ in splits]
+            scores = [task.score(own, data.X[test], data.y[test]) for own, (_, test) in zip(plain, splits, strict=True)]
+            entry["plain"] = float(np.mean(scores))
         for epsilon, depth, trees in itertools.product(EPSILONS, DEPTHS, TREES):
             cells = entry["scores"].setdefault(f"{epsilon:g}", {})
             if f"{depth} x {trees}" in cells:

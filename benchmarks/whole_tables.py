@@ -41,11 +41,10 @@ def feature_of(name: str, texts: list[str]) -> Numeric | Categorical | None:
     present = [text for text in texts if text]
     if not present:
         return None
-    values = [number(text) for text in present]
+    values = [value for text in present if (value := number(text)) is not None]
     gaps = len(present) < len(texts)
-    if all(value is not None for value in values):
-        low, high = min(values), max(values)  # type: ignore[type-var]
-        assert low is not None and high is not None
+    if len(values) == len(present):
+        low, high = min(values), max(values)
         return Numeric(name, low, high if high > low else low + 1.0, missing=gaps)
     categories = tuple(sorted(set(present)))
     return Categorical(name, categories, missing=gaps) if len(categories) <= MOST_CATEGORIES else None

@@ -82,7 +82,8 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
             numeric_features: places of those that have thresholds.
         """
         found, initial_share = evidence(budget, expected_rows), mean_label_share(budget, expected_rows)
-        chosen: dict[str, Any] = {name: own.value for name, own in rule(loss, found, n_features=n_features).items()}
+        ruled = rule(loss, found, n_features=n_features, n_numeric=len(numeric_features))
+        chosen: dict[str, Any] = {name: own.value for name, own in ruled.items()}
         return cls(
             adjacency=budget.adjacency,
             loss=loss,
@@ -229,7 +230,8 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
             f"{self.size}, noise of stddev {self.leaf_stddevs[1]:.4g} on each leaf's sum of gradients",
             f"by the public rule for evidence {self.evidence:,.0f} (mu * rows; {rows}{guessed}):",
         ]
-        chosen = rule(self.loss, self.evidence, n_features=self.n_features)
+        n_numeric = len(self.numeric_features)
+        chosen = rule(self.loss, self.evidence, n_features=self.n_features, n_numeric=n_numeric)
         for name, own in chosen.items():
             value = getattr(self, name)
             said = own.why if value == own.value else f"named; the rule: {own.value!r}"

@@ -59,15 +59,18 @@ def ruled_trees(found: float, loss: Loss, first: float = TREES_FROM) -> int:
     return min(max(TREES[0] * 2 ** max(doublings, 0), least), TREES[1])
 
 
-def rule(loss: Loss, found: float, *, n_features: int) -> Mapping[str, Choice]:
+def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mapping[str, Choice]:
     """What the rule chooses of a plan's fields.
 
     Args:
         loss: squared for numbers, logistic for classes.
         found: the evidence, see `evidence`.
         n_features: of the schema.
+        n_numeric: those of them that have thresholds.
     """
     logistic = loss == "logistic"
+    numbers = 2 * n_numeric >= n_features
+    together = "effects of four features together" if numbers else "pairs: one category splits off few rows"
     return {
         "n_estimators": Choice(
             value=ruled_trees(found, loss), why="more and smaller steps where the noise of each can be averaged out"
@@ -76,7 +79,7 @@ def rule(loss: Loss, found: float, *, n_features: int) -> Mapping[str, Choice]:
             value=ruled_depth(found), why=f"the rows of a leaf must stand out: one level for each {DEPTH_FACTOR} times"
         ),
         "learning_rate": Choice(value=0.3, why="with the number of trees it sets how much noise adds up"),
-        "features_per_tree": Choice(value=min(4, n_features), why="effects of up to four features together"),
+        "features_per_tree": Choice(value=min(4 if numbers else 2, n_features), why=together),
         "feature_choice": Choice(value="signal", why="trees follow the features that have shown something; free"),
         "even_share": Choice(value=0.3, why="of the turns go to all features, so that none is lost by bad luck"),
         "signal_memory": Choice(value=4.0, why="cycles: what has been learned of a feature shows no more"),

@@ -201,7 +201,7 @@ def test_a_plan_says_what_it_chose_and_what_the_user_named():
     plan = PrivateBoostingRegressor(schema=schema, expected_rows=5000, learning_rate=0.1).make_plan(schema)
     told = plan.explain()
     assert "learning_rate = 0.1: named; the rule: 0.3" in told
-    for name, own in rule("squared", plan.evidence, n_features=3).items():
+    for name, own in rule("squared", plan.evidence, n_features=3, n_numeric=2).items():
         assert f"{name} = " in told
         if name != "learning_rate":
             assert own.why in told
@@ -238,7 +238,15 @@ def test_bad_parameters_are_refused_before_anything_is_spent(options, error, tex
     assert ledger.spent().epsilon == 0.0
 
 
+@pytest.mark.parametrize(("numeric", "categorical", "expected"), [(5, 5, 4), (4, 5, 2), (3, 0, 3), (0, 1, 1), (0, 9, 2)])
+def test_trees_of_mostly_categories_have_two_features(numeric, categorical, expected):
+    features = [lw.Numeric(f"n{j}", 0, 1) for j in range(numeric)]
+    features += [lw.Categorical(f"c{j}", ("u", "v")) for j in range(categorical)]
+    schema = lw.Schema(features=tuple(features), target=TARGETS["two"])
+    assert PrivateBoostingClassifier(schema=schema).make_plan(schema).features_per_tree == expected
+
+
 def test_every_choice_of_the_rule_is_a_field_of_the_plan():
     fields = {field.name for field in dataclasses.fields(PrivateBoostingPlan)}
     for loss, found in itertools.product(("squared", "logistic"), (0.0, 1e3, 1e9)):
-        assert set(rule(loss, found, n_features=2)) <= fields
+        assert set(rule(loss, found, n_features=2, n_numeric=1)) <= fields
