@@ -17,7 +17,7 @@ import argparse
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
-from scipy.stats import ttest_rel
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
 from threadpoolctl import threadpool_limits
@@ -264,23 +263,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     console.print(f"{title}: {np.mean(scores):.4f} ({np.std(scores):.4f}), {own['seconds']:.2f} s")
                     if chosen.save:
                         chosen.save.write_text(json.dumps(found, indent=1) + "\n")
-
-
-def better(ours: Sequence[float], other: Sequence[float], measure: str) -> tuple[float, float]:
-    """Mean gain of ours over another model, split by split, and the two-sided p-value of Student's paired test."""
-    gain = (np.array(ours) - np.array(other)) * (-1.0 if measure == "RMSE" else 1.0)
-    if len(gain) < 2 or not gain.std() > 0.0:
-        return float(gain.mean()), 1.0
-    return float(gain.mean()), float(ttest_rel(gain, np.zeros_like(gain)).pvalue)
-
-
-def adjusted(p_values: Mapping[Any, float]) -> dict[Any, float]:
-    """Holm's p-values of a family of tests."""
-    found, least = {}, 0.0
-    for rank, (key, p) in enumerate(sorted(p_values.items(), key=lambda pair: pair[1])):
-        least = max(least, min(1.0, (len(p_values) - rank) * p))
-        found[key] = least
-    return found
 
 
 if __name__ == "__main__":

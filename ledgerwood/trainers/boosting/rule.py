@@ -56,7 +56,7 @@ def ruled_trees(found: float, loss: Loss, first: float = TREES_FROM) -> int:
     """Number of trees for this evidence, a power of two."""
     doublings = round(math.log2(max(found, 1.0) / first))
     least = TREES[0] if loss == "squared" else 2 * TREES[0]
-    return min(max(TREES[0] * 2 ** max(doublings, 0), least), TREES[1])
+    return min(max(TREES[0] << max(doublings, 0), least), TREES[1])
 
 
 def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mapping[str, Choice]:

@@ -238,7 +238,9 @@ def test_bad_parameters_are_refused_before_anything_is_spent(options, error, tex
     assert ledger.spent().epsilon == 0.0
 
 
-@pytest.mark.parametrize(("numeric", "categorical", "expected"), [(5, 5, 4), (4, 5, 2), (3, 0, 3), (0, 1, 1), (0, 9, 2)])
+@pytest.mark.parametrize(
+    ("numeric", "categorical", "expected"), [(5, 5, 4), (4, 5, 2), (3, 0, 3), (0, 1, 1), (0, 9, 2)]
+)
 def test_trees_of_mostly_categories_have_two_features(numeric, categorical, expected):
     features = [lw.Numeric(f"n{j}", 0, 1) for j in range(numeric)]
     features += [lw.Categorical(f"c{j}", ("u", "v")) for j in range(categorical)]
