@@ -98,6 +98,30 @@ def vote_schema() -> Schema:
     )
 
 
+def diabetes_schema() -> Schema:
+    """The attribute list of UCI's Pima Indians Diabetes: women of 21 years and more; round numbers above its units."""
+    bounds = {
+        "preg": (0, 20), "plas": (0, 200), "pres": (0, 150), "skin": (0, 100), "insu": (0, 900), "mass": (0, 75),
+        "pedi": (0, 2.5), "age": (21, 100),
+    }  # fmt: skip
+    return Schema(
+        features=tuple(Numeric(name, *bound) for name, bound in bounds.items()),
+        target=Categorical("class", ("tested_negative", "tested_positive")),
+    )
+
+
+def pol_schema() -> Schema:
+    """Pole telecommunication: the 26 of its 48 columns that the tabular benchmark keeps, whole numbers up to 200.
+
+    The others have one value. The label is a percentage in tens; the class is whether it is 30 or more.
+    """
+    columns = (*range(5, 10), *range(13, 34))
+    return Schema(
+        features=tuple(Numeric(f"f{column}", 0, 200) for column in columns),
+        target=Categorical("class", ("N", "P")),
+    )
+
+
 def california_median_schema(census: Schema) -> Schema:
     """The census table's features without missing bedrooms; the class is whether a value is above the median."""
     features = tuple(

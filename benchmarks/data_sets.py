@@ -9,7 +9,7 @@ it states a unit only, a round number stands for what is plausible in it, and wh
 
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,9 +22,11 @@ from benchmarks.class_schemas import (
     breast_w_schema,
     california_median_schema,
     compas_schema,
+    diabetes_schema,
     mushroom_schema,
     nursery_binary_schema,
     nursery_schema,
+    pol_schema,
     vote_schema,
 )
 from ledgerwood import Categorical, Numeric, Schema, datasets
@@ -34,10 +36,10 @@ from ledgerwood.errors import DataUnavailable
 Name = Literal[
     "abalone", "adult", "a9a", "bank", "credit_default", "electricity", "magic_telescope", "california_housing",
     "synthetic_classification", "synthetic_regression",
-    "compas", "breast_w", "mushroom", "nursery", "nursery_binary", "vote", "california_median",
+    "compas", "breast_w", "mushroom", "nursery", "nursery_binary", "vote", "california_median", "diabetes", "pol",
 ]  # fmt: skip
 CLASS_NAMES: tuple[Name, ...] = (
-    "compas", "breast_w", "mushroom", "nursery", "nursery_binary", "vote", "california_median",
+    "compas", "breast_w", "mushroom", "nursery", "nursery_binary", "vote", "california_median", "diabetes", "pol",
 )  # fmt: skip
 """Classification sets of PrivaTree's paper only."""
 NAMES: tuple[Name, ...] = tuple(name for name in get_args(Name) if name not in CLASS_NAMES)
@@ -62,8 +64,28 @@ class Data:
 
     def some(self, rows: int) -> "Data":
         """Some of the rows, seed 0, for a quick run; tables may be sorted by class."""
-        chosen = np.random.default_rng(0).permutation(self.rows)[:rows]
-        return Data(self.name, self.X[chosen], self.y[chosen], self.schema)
+        return self.taken(np.random.default_rng(0).permutation(self.rows)[:rows])
+
+    def taken(self, rows: NDArray[np.intp]) -> "Data":
+        """The rows at these places."""
+        return Data(self.name, self.X[rows], self.y[rows], self.schema)
+
+    def columns(self, names: Collection[str]) -> "Data":
+        """The columns of these names."""
+        kept = [place for place, feature in enumerate(self.schema.features) if feature.name in names]
+        features = tuple(self.schema.features[place] for place in kept)
+        return Data(self.name, self.X[:, kept], self.y, Schema(features=features, target=self.schema.target))
+
+    def balanced(self, seed: int) -> "Data":
+        """All rows of the smallest class, and as many of each other class: not private, and rows for a benchmark only.
+
+        Args:
+            seed: of the choice.
+        """
+        generator = np.random.default_rng(seed)
+        places = [np.flatnonzero(self.y == label) for label in np.unique(self.y)]
+        fewest = min(len(own) for own in places)
+        return self.taken(np.sort(np.concatenate([generator.permutation(own)[:fewest] for own in places])))
 
 
 def load(name: Name, *, fetch: bool = True) -> Data:
@@ -228,12 +250,15 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "nursery": nursery_schema,
     "nursery_binary": nursery_binary_schema,
     "vote": vote_schema,
+    "diabetes": diabetes_schema,
+    "pol": pol_schema,
     "california_median": lambda: california_median_schema(california_housing_schema()),
 }
 FILES = {
     "compas": "compas_two_years",
     "nursery_binary": "nursery",
     "california_median": "california_housing",
+    "diabetes": "diabetes_pima",
 }
 """Files of another name than the data set's."""
 COMPLETE_ROWS = ("breast_w", "mushroom", "vote", "california_median")
@@ -241,6 +266,7 @@ COMPLETE_ROWS = ("breast_w", "mushroom", "vote", "california_median")
 CLASSES_OF: dict[str, Callable[[str], str]] = {
     "nursery_binary": lambda label: label if label == "not_recom" else "other",
     "california_median": lambda value: "1" if float(value) > MEDIAN_HOUSE_VALUE else "0",
+    "pol": lambda value: "P" if float(value) >= 30 else "N",
 }
 """Classes made from a file's label."""
 

@@ -1,15 +1,17 @@
 """PrivaTree: accuracy of one tree on twelve data sets beside other private trees, the studies of its paper, seconds.
 
 Run: LEDGERWOOD_DATA=folder python -m benchmarks.privatree [--seeds 5] [--data name ...] [--quick] [--peers]
-     [--save file] [--figures folder] [--only utility|figure1|figure2|certified|runtime|speed]
+     [--save file] [--figures folder] [--only utility|figure1|figure2|certified|runtime|speed|paper_rows]
+     [--variants name ...]
 
 Trees of depth 4, five folds a seed, `SecureRandom` throughout; seeds fix the folds only. Schemas are public knowledge
 (`benchmarks.data_sets`). Trees that are not private at what they claim are marked UNSOUND, say why below the table, and
 run on a fifth of the seeds. `--peers` runs diffprivlib in an environment of its own. `--quick` takes 1,000 rows, two
-folds and two budgets.
+folds and two budgets. `--variants` measures some variants of PrivaTree anew, beside the stored rows of all others.
 """
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ from rich.progress import track
 from rich.table import Table
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks import data_sets, diffprivlib_rows, drawing, privatree_published, privatree_studies
+from benchmarks import data_sets, diffprivlib_rows, drawing, privatree_published, privatree_rows, privatree_studies
 from benchmarks.baselines import BDPT, DEPTH, DPGDF, Baseline, RandomTree
 from benchmarks.measuring import Split, cell, coded, folds, keep
 from benchmarks.utility import WIDTH, Found, Scale
@@ -137,6 +139,12 @@ def measured(
     }
 
 
+def beside(stored: Mapping[str, Any], fresh: Mapping[str, Any]) -> Found:
+    """What is stored of a data set, with the rows that were measured anew."""
+    rows = {row["name"]: row for row in fresh["rows"]}
+    return {**stored, "rows": [rows.get(row["name"], row) for row in stored["rows"]]}
+
+
 def all_splits(data: data_sets.Data, scale: Scale, share: float) -> list[Split]:
     """Train and test rows of all folds of all seeds; two folds of a quick run."""
     splits = list(folds(data.rows, max(round(share * scale.seeds), 1)))
@@ -201,17 +209,19 @@ def print_notes(console: Console) -> None:
 
 # ------------------------------------------------------------------------------------------------------------ commands
 
-STUDIES = ("figure1", "figure2", "certified", "runtime", "speed")
+STUDIES = ("figure1", "figure2", "certified", "runtime", "speed", "paper_rows")
 
 
-def figure1(scale: Scale) -> Found:
-    """Accuracy against epsilon on Adult and COMPAS."""
+def figure1(scale: Scale, names: Sequence[str] = (), stored: Mapping[str, Any] | None = None) -> Found:
+    """Accuracy against epsilon on Adult and COMPAS; of some variants, beside what is stored."""
     found = {}
     for task in TASKS:
         if task.name in privatree_studies.FIGURE1_DATA:
             epsilons = scale.epsilons(privatree_studies.FIGURE1_EPSILONS)
-            variants = [name for name in privatree_studies.FIGURE1_VARIANTS if name in VARIANTS]
-            entry = measured(task, epsilons, scale, variants=variants, baselines=True, peers=False)
+            variants = [name for name in privatree_studies.FIGURE1_VARIANTS if name in (names or VARIANTS)]
+            entry = measured(task, epsilons, scale, variants=variants, baselines=not names, peers=False)
+            if names and stored:
+                entry = beside(stored[task.name], entry)
             found[task.name] = {**entry, "published": {}}
     return found
 
@@ -227,6 +237,8 @@ def run(study: str, scale: Scale) -> Found:
             return privatree_studies.certified(scale)
         case "runtime":
             return privatree_studies.runtime([task.name for task in TASKS], scale)
+        case "paper_rows":
+            return privatree_rows.study(scale)
     return privatree_studies.speed(scale)
 
 
@@ -241,6 +253,8 @@ def print_study(study: str, found: Found, console: Console) -> None:
             privatree_studies.print_certified(found, console)
         case "runtime":
             privatree_studies.print_runtime(found, console)
+        case "paper_rows":
+            privatree_rows.print_rows(found, console)
         case _:
             privatree_studies.print_speed(found, console)
 
@@ -274,23 +288,31 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true", help="run diffprivlib too")
     parser.add_argument("--save", type=Path, help="put what was measured into this JSON file")
     parser.add_argument("--figures", type=Path, help="draw the studies into this folder")
+    parser.add_argument("--variants", nargs="*", choices=list(VARIANTS), default=[], help="beside what --save has")
     given = parser.parse_args()
     console = Console(width=WIDTH)
     scale = Scale(given.seeds, QUICK_ROWS if given.quick else None)
+    stored = json.loads(given.save.read_text()) if given.variants and given.save else {}
+    variants = tuple(given.variants or VARIANTS)
     found: dict[str, Any] = {}
     if given.only in (None, "utility"):
         found["utility"] = {}
         for task in TASKS:
             if not given.data or task.name in given.data:
                 epsilons = scale.epsilons(EPSILONS)
-                values = measured(task, epsilons, scale, variants=tuple(VARIANTS), baselines=True, peers=given.peers)
+                values = measured(
+                    task, epsilons, scale, variants=variants, baselines=not given.variants, peers=given.peers
+                )
+                if stored:
+                    values = beside(stored["utility"][task.name], values)
                 print_utility({task.name: values}, console)
                 found["utility"][task.name] = values
                 keep(given.save, {"utility": {task.name: values}})
         print_notes(console)
     for study in STUDIES:
         if given.only in (None, study):
-            found[study] = run(study, scale)
+            few = study == "figure1" and given.variants
+            found[study] = figure1(scale, given.variants, stored.get(study)) if few else run(study, scale)
             print_study(study, found[study], console)
             keep(given.save, {study: found[study]})
     drawing.save(given.figures, "privatree", found, draw)

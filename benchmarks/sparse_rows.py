@@ -62,7 +62,7 @@ def systems(n_columns: int, trees: int) -> dict[str, Callable[[], Any]]:
             epsilon=10.0, delta=0.0, preset="paper", subsample=1.0, **many | {"max_depth": 5}
         ),
         "federated default": lambda: FederatedGBDTClassifier(**many),
-        "PrivaTree": lambda: PrivaTreeClassifier(schema=schema, n_jobs=1),
+        "PrivaTree": lambda: PrivaTreeClassifier(schema=schema, n_jobs=1, split_method="gini", max_bins=255),
     }
 
 

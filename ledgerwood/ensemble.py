@@ -97,9 +97,12 @@ class SplitTests:
 
     @classmethod
     def every(
-        cls, cells: Sequence[FeatureCells], thresholds: Sequence[NDArray[np.int64]] | None = None
+        cls,
+        cells: Sequence[FeatureCells],
+        thresholds: Sequence[NDArray[np.int64]] | None = None,
+        set_categories: int = 0,
     ) -> "SplitTests":
-        """All tests that a schema's cells allow: thresholds, and cells that are tested by equality.
+        """All tests that a schema's cells allow: thresholds, cells that are tested by equality, and small sets of them.
 
         A feature with thresholds and a missing value has each threshold twice: missing values go right, or left.
 
@@ -107,6 +110,8 @@ class SplitTests:
             cells: the cells of each feature.
             thresholds: the thresholds of each feature the t of "cell < t", rising whole numbers in 1 .. ordered-1;
                 None: all of them.
+            set_categories: of a feature without order and with at most so many cells that are tested by equality, all
+                sets of at least two of them, without the first one, that leave one more out: each partition once.
 
         Raises:
             InvalidParameter: features that cannot be split, more than 2**16 cells, or thresholds that are not theirs.
@@ -115,12 +120,17 @@ class SplitTests:
         if thresholds is None:
             thresholds = [np.arange(1, each.ordered) for each in cells]
         columns = [[np.empty(0, dtype=np.int64)] for _ in range(4)]
+        sets: list[tuple[int, ...]] = []
         for feature, (each, own) in enumerate(zip(cells, thresholds, strict=True)):
             require_thresholds(feature, each, own)
             sides, equality = (-1, *each.equality), np.array(each.equality, dtype=np.int64)
-            split = np.concatenate((np.tile(own, len(sides)), equality))
-            equals = np.arange(len(split)) >= len(split) - len(equality)
-            besides = np.concatenate((np.repeat(sides, len(own)), np.full(len(equality), -1)))
+            some = _sets_of(each.equality) if not each.ordered and len(each.equality) <= set_categories else []
+            none = np.zeros(len(some), dtype=np.int64)
+            split = np.concatenate((np.tile(own, len(sides)), equality, none))
+            equals = np.repeat((False, True, False), (len(sides) * len(own), len(equality), len(some)))
+            lines = -2 - np.arange(len(sets), len(sets) + len(some))
+            besides = np.concatenate((np.repeat(sides, len(own)), np.full(len(equality), -1), lines))
+            sets += some
             for column, part in zip(columns, (np.full(len(split), feature), split, equals, besides), strict=True):
                 column.append(part)
         features, splits, equal, also = (np.concatenate(column) for column in columns)
@@ -129,6 +139,7 @@ class SplitTests:
             split=splits.astype(np.uint16),
             equals=equal.astype(np.bool_),
             besides=also.astype(np.int32),
+            left_sets=_marked(sets) if sets else None,
         )
 
     def lowered(self) -> "Lowered":
@@ -136,14 +147,21 @@ class SplitTests:
         return _lowered(self)
 
     def taken(self, places: NDArray[np.int64]) -> "SplitTests":
-        """The tests at these places, shape (n,); at -1, one that sends every row right."""
+        """The tests at these places, shape (n,), with their own sets alone; at -1, one that sends every row right."""
         none = places < 0
+        besides, sets = None, None
+        if self.besides is not None:
+            besides = np.where(none, np.int32(-1), self.besides[places])
+            if self.left_sets is not None and (besides < -1).any():
+                used, lines = np.unique(-2 - besides[besides < -1], return_inverse=True)
+                besides[besides < -1] = -2 - lines
+                sets = self.left_sets[used]
         return SplitTests(
             feature=np.where(none, np.int32(0), self.feature[places]),
             split=np.where(none, np.uint16(0), self.split[places]),
             equals=self.equals[places] & ~none,
-            besides=None if self.besides is None else np.where(none, np.int32(-1), self.besides[places]),
-            left_sets=self.left_sets,
+            besides=besides,
+            left_sets=sets,
         )
 
 
@@ -266,6 +284,19 @@ Lowered = tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.int32], NDArra
 def _lowered(of: "SplitTests | TreeStructure") -> Lowered:
     below = np.where(of.equals, np.uint16(0), of.split)
     return of.feature, below, np.where(of.equals, of.split.astype(np.int32), _besides(of)), _sets(of)
+
+
+def _sets_of(equality: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The sets of at least two of the cells, without the first one, that do not have all others."""
+    rest = equality[1:]
+    return [each for size in range(2, len(rest)) for each in itertools.combinations(rest, size)]
+
+
+def _marked(sets: Sequence[tuple[int, ...]]) -> NDArray[np.bool_]:
+    marked = np.zeros((len(sets), 1 + max(max(each) for each in sets)), dtype=np.bool_)
+    for line, each in zip(marked, sets, strict=True):
+        line[list(each)] = True
+    return marked
 
 
 def _sets(of: "SplitTests | TreeStructure") -> NDArray[np.bool_]:

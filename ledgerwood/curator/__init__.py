@@ -99,6 +99,10 @@ try:
     from ledgerwood.curator.queries.scores import ScoreCounts as ScoreCounts
     from ledgerwood.curator.queries.scores import ScoreQuery as ScoreQuery
     from ledgerwood.curator.queries.scores import ScoreStatistic as ScoreStatistic
+    from ledgerwood.curator.queries.splits.correct_rows import CorrectSplits as CorrectSplits
+    from ledgerwood.curator.queries.splits.correct_rows import LabelledSplits as LabelledSplits
+    from ledgerwood.curator.queries.splits.correct_rows import LabelledTests as LabelledTests
+    from ledgerwood.curator.queries.splits.correct_rows import pairs_fit as pairs_fit
     from ledgerwood.curator.queries.splits.gains import GiniSplits as GiniSplits
     from ledgerwood.curator.queries.splits.gains import SplitGains as SplitGains
     from ledgerwood.curator.queries.splits.gains import gain_range as gain_range

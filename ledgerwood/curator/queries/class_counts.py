@@ -91,7 +91,7 @@ def _by_leaf(statistic: LeafClassCounts, leaves: LeafRows) -> Integers:
 
 def classes_by_leaf(structure: TreeStructure, classes: int, rows: TreeRows) -> Integers:
     """int64 (n_leaves * classes, 1): rows of each class in each leaf."""
-    counts = np.bincount(_codes(structure, classes, rows), minlength=structure.n_leaves * classes + 1)
+    counts = np.bincount(codes_by_class(structure, classes, rows), minlength=structure.n_leaves * classes + 1)
     return counts.astype(np.int64, copy=False)[:-1, np.newaxis]
 
 
@@ -160,7 +160,7 @@ def classes_by_cell(
     """
     if classes == 2 and np.diff(offsets).max() <= MAX_BINS:
         return _two_classes_by_cell(structure, rows, columns, places, offsets)
-    codes = _codes(structure, classes, rows)
+    codes = codes_by_class(structure, classes, rows)
     if isinstance(columns, SparseCells):
         n_codes, one = structure.n_leaves * classes, np.ones_like(codes)
         nodes = np.where(codes < n_codes, codes, np.int32(-1))
@@ -211,7 +211,8 @@ def _two_classes_by_cell(
     return counts
 
 
-def _codes(structure: TreeStructure, classes: int, rows: TreeRows) -> NDArray[np.int32]:
+def codes_by_class(structure: TreeStructure, classes: int, rows: TreeRows) -> NDArray[np.int32]:
+    """Each row's leaf * classes + class, int32 (n_rows,); n_leaves * classes of one that takes no part."""
     codes = np.empty(rows.n_rows, dtype=np.int32)
     kernels.class_codes(len(codes), *rows.over(structure), rows.labelled, rows.sampled, classes, codes)
     return codes

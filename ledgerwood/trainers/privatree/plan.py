@@ -32,6 +32,7 @@ from ledgerwood.mechanisms import (
     JointQuantilesMechanism,
     LaplaceMechanism,
     PermuteAndFlipMechanism,
+    UtilityRange,
 )
 from ledgerwood.mechanisms.choices.quantiles import MOST_THRESHOLDS
 from ledgerwood.mechanisms.sensitivity import quotient_down
@@ -42,10 +43,12 @@ from ledgerwood.trainers.parts.candidates import even_thresholds
 from ledgerwood.trainers.parts.greedy_trees import laplace_noise
 
 Preset = Literal["default", "paper", "public_bins", "joint_gaussian", "random"]
-SplitMethod = Literal["gini", "histograms", "joint_gaussian", "random"]
+SplitMethod = Literal["accuracy", "gini", "histograms", "joint_gaussian", "random"]
 CandidateRule = Literal["public", "quantiles"]
 ChoiceRule = Literal["permute_and_flip", "exponential"]
 Choice = PermuteAndFlipMechanism | ExponentialMechanism
+LAST: Literal["splits and labels"] = "splits and labels"
+"""The last choice by accuracy."""
 LEAST_LABEL_EPSILON = 1e-9
 
 
@@ -56,17 +59,23 @@ class PrivaTreePlan(AbstractEpsilonPlan):
 
     Args:
         n_features: m, columns of the schema. n_numeric: how many of them are numeric.
-        split_method: "gini" (ours), a test is chosen by n times the Gini impurity, at a cost that does not depend on m;
-            "histograms", by numbers of rows by class with Laplace noise, which cost m; "joint_gaussian" (ours), with
-            Gaussian noise, which cost the root of m and a delta; "random" (ours), drawn without a look at the rows, at
-            no cost.
-        choice: of "gini", "permute_and_flip", never worse at one epsilon; or "exponential", bounded-range, which costs
-            less with a delta.
+        split_method: "accuracy" (ours), a test is chosen by the rows that the tree can classify correctly with it, at
+            a cost that does not depend on m, and the last level's tests together with the labels; "gini" (ours), by n
+            times the Gini impurity, at twice the cost for the same noise; "histograms", by numbers of rows by class
+            with Laplace noise, which cost m; "joint_gaussian" (ours), with Gaussian noise, which cost the root of m and
+            a delta; "random" (ours), drawn without a look at the rows, at no cost.
+        choice: of "accuracy" and "gini", "permute_and_flip", never worse at one epsilon; or "exponential",
+            bounded-range, which costs less with a delta.
+        lookahead: of "accuracy", whether a test is judged with the best further tests below it, at levels where counts
+            by pairs of cells are at most 2**24; it costs no budget. Ours.
         candidates: "public", even steps; "quantiles", private quantiles of each numeric feature, which cost
             `n_numeric`.
         candidate_bins: how many bins a numeric feature's candidates make; `max_bins` takes all borders.
+        set_categories: of "accuracy", up to how many categories of a feature all sets of them are candidates, beside
+            single ones. Ours.
         tree_epsilon: of the whole tree, in nats: the common scale of the plan, found by `calibrated`.
-        leaf_share: share of it for the labels; all of it where nothing else is released.
+        leaf_share: share of it for the labels, of "accuracy" with the last level's tests; all of it where nothing else
+            is released.
         quantile_share: share of the rest for the quantiles; the levels divide what is left evenly.
     """
 
@@ -74,8 +83,10 @@ class PrivaTreePlan(AbstractEpsilonPlan):
     n_numeric: Annotated[int, Count("features", minimum=0)]
     split_method: SplitMethod
     choice: ChoiceRule
+    lookahead: bool = True
     candidates: CandidateRule
     candidate_bins: int
+    set_categories: Annotated[int, Count("categories", minimum=0, most=12)] = 0
     tree_epsilon: Annotated[float, positive("nats")] = 1.0
     leaf_share: Annotated[float, share("share")]
     quantile_share: Annotated[float, share("share")]
@@ -111,12 +122,22 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         """True if splits are released."""
         return self.max_depth > 0 and self.split_method != "random"
 
+    @property
+    def labels_splits(self) -> bool:
+        """True if the last level's tests and the labels are one choice."""
+        return self.max_depth > 0 and self.split_method == "accuracy"
+
+    @property
+    def levels(self) -> int:
+        """Number of levels that are released by themselves."""
+        return self.max_depth - self.labels_splits if self.releases_levels else 0
+
     def _share(self, part: Literal["quantiles", "levels", "labels"]) -> Share:
         rest = 1.0 - self.leaf_share
-        parts = {"labels": self.leaf_share if self.releases_levels else 1.0}
+        parts = {"labels": self.leaf_share if self.levels or self.releases_quantiles else 1.0}
         if self.releases_quantiles:
-            parts["quantiles"] = rest * self.quantile_share
-        if self.releases_levels:
+            parts["quantiles"] = rest * self.quantile_share if self.levels else rest
+        if self.levels:
             parts["levels"] = rest * (1.0 - self.quantile_share) if self.releases_quantiles else rest
         whole = Budget(epsilon=self.tree_epsilon, delta=0.0, adjacency=self.adjacency)
         return split(whole, parts)[part]
@@ -133,22 +154,27 @@ class PrivaTreePlan(AbstractEpsilonPlan):
     @property
     def level(self) -> Choice | LaplaceMechanism | GaussianMechanism:
         """The mechanism that chooses the splits of a level, or releases its numbers of rows."""
-        epsilon = self._share("levels").epsilon_each(self.max_depth)
-        if self.split_method == "gini":
-            rate = quotient_down(epsilon, gini_range(self.adjacency).range)
-            return (
-                PermuteAndFlipMechanism(rate=rate)
-                if self.choice == "permute_and_flip"
-                else ExponentialMechanism(rate=rate)
-            )
+        epsilon = self._share("levels").epsilon_each(self.levels)
+        if self.split_method in ("accuracy", "gini"):
+            return self._choice(quotient_down(epsilon, self._level_range.range))
         if self.split_method == "histograms":
             return laplace_noise(epsilon, self._counts)
         return GaussianMechanism(stddev=self._counts.l2((1.0,)) / epsilon)
 
+    def _choice(self, rate: float) -> Choice:
+        if self.choice == "exponential":
+            return ExponentialMechanism(rate=rate)
+        return PermuteAndFlipMechanism(rate=rate)
+
+    @property
+    def _level_range(self) -> UtilityRange:
+        """What a row may change in a level's utilities."""
+        return label_range(self.adjacency) if self.split_method == "accuracy" else gini_range(self.adjacency)
+
     @property
     def level_words(self) -> str:
         """Name of a level's draw in the ledger."""
-        return "splits" if self.split_method == "gini" else "class histograms"
+        return "splits" if self.split_method in ("accuracy", "gini") else "class histograms"
 
     @property
     def _counts(self) -> BoxShifts:
@@ -156,10 +182,10 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         return BoxShifts.of_counts(self.adjacency, histograms=self.n_features)
 
     @property
-    def labels(self) -> PermuteAndFlipMechanism:
-        """The mechanism that chooses the leaves' labels."""
-        epsilon = self._share("labels").epsilon
-        return PermuteAndFlipMechanism(rate=quotient_down(epsilon, label_range(self.adjacency).range))
+    def labels(self) -> Choice:
+        """The mechanism that chooses the leaves' labels; of "accuracy", with the tests above them."""
+        rate = quotient_down(self._share("labels").epsilon, label_range(self.adjacency).range)
+        return self._choice(rate) if self.labels_splits else PermuteAndFlipMechanism(rate=rate)
 
     @property
     def quantile_event(self) -> Event:
@@ -171,24 +197,24 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         """One level: nodes are disjoint, features are not."""
         mechanism = self.level
         if isinstance(mechanism, Choice):
-            return mechanism.event(gini_range(self.adjacency), self.adjacency)
+            return mechanism.event(self._level_range, self.adjacency)
         return mechanism.event(self._counts, self.adjacency)
 
     @property
     def label_event(self) -> Event:
-        """All leaves, which are disjoint."""
+        """All leaves, or all nodes above them, which are disjoint."""
         return self.labels.event(label_range(self.adjacency), self.adjacency)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The quantiles of all features, each level by its number, the labels."""
+        """The quantiles of all features, each level by its number, the labels, with the tests above them or alone."""
         quantiles = (Stage.once(self.quantile_event, "quantiles"),) if self.releases_quantiles else ()
-        levels = (Stage(event=self.level_event, steps=range(self.max_depth)),) if self.releases_levels else ()
-        return (*quantiles, *levels, Stage.once(self.label_event, "labels"))
+        levels = (Stage(event=self.level_event, steps=range(self.levels)),) if self.levels else ()
+        return (*quantiles, *levels, Stage.once(self.label_event, LAST if self.labels_splits else "labels"))
 
     def calibrated(self, budget: Budget) -> "PrivaTreePlan":
         """See `AbstractEpsilonPlan.calibrated`."""
-        if self.split_method == "joint_gaussian" and self.releases_levels and budget.delta == 0.0:
+        if self.split_method == "joint_gaussian" and self.levels and budget.delta == 0.0:
             raise InvalidParameter(
                 "split_method='joint_gaussian' adds Gaussian noise, which needs delta > 0; got delta=0.0"
             )
@@ -202,7 +228,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
     @property
     def least_tree_epsilon(self) -> float:
         """Epsilon of the tree below which labels are drawn evenly, whatever the rows."""
-        return LEAST_LABEL_EPSILON / (self.leaf_share if self.releases_levels else 1.0)
+        return LEAST_LABEL_EPSILON / (self.leaf_share if self.levels or self.releases_quantiles else 1.0)
 
     def require_fit(self) -> None:
         """Refuse noise of the levels that cannot be drawn on whole rows.
@@ -210,7 +236,7 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         Raises:
             InvalidParameter: it cannot.
         """
-        if self.releases_levels and not isinstance(mechanism := self.level, Choice):
+        if self.levels and not isinstance(mechanism := self.level, Choice):
             mechanism.require_fit(Grid(exponents=(0,)))
 
     def leaf_signal(self, rows: float) -> float:
@@ -231,6 +257,18 @@ class PrivaTreePlan(AbstractEpsilonPlan):
             for each in cells
         ]
 
+    def tests(self, cells: Sequence[FeatureCells], thresholds: Sequence[NDArray[np.int64]]) -> SplitTests:
+        """The candidates of a choice.
+
+        Args:
+            cells: of each feature.
+            thresholds: of each feature.
+
+        Raises:
+            InvalidParameter: features that cannot be split.
+        """
+        return SplitTests.every(cells, thresholds, self.set_categories if self.split_method == "accuracy" else 0)
+
     def require_levels(self, cells: Sequence[FeatureCells], classes: int) -> None:
         """Refuse a schema without a split, too many classes, or a depth with more counts than queries may have; public.
 
@@ -249,13 +287,24 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         if not self.releases_levels:
             return
         bins = CandidateBins.of(cells, self.thresholds(cells))
-        tests = SplitTests.every(cells, self.thresholds(cells))  # refuses cells that cannot be split
+        tests = self.tests(cells, self.thresholds(cells))  # refuses cells that cannot be split
         # With quantiles a threshold may be anywhere among the cells, all of which are counted then.
         counted = max(bins.total, sum(each.ordered + len(each.equality) + 2 for each in cells))
-        width = classes * (max(counted, len(tests)) if self.split_method == "gini" else counted)
+        width = classes * (max(counted, len(tests)) if self.split_method in ("accuracy", "gini") else counted)
+        if self.labels_splits:
+            width = max(width, classes**2 * len(tests))
         most = (MAX_COUNTS // width).bit_length() if width <= MAX_COUNTS else 0
         if self.max_depth > most:
             raise _validate.fail("max_depth", self.max_depth, f"at most {most} for {width} counts a node", "levels")
+
+    def with_room(self, cells: Sequence[FeatureCells], classes: int) -> "PrivaTreePlan":
+        """This plan, with "gini" for "accuracy" where there are too many classes for a choice of tests and labels."""
+        try:
+            self.require_levels(cells, classes)
+        except InvalidParameter:
+            if self.labels_splits:
+                return dataclasses.replace(self, split_method="gini")
+        return self
 
 
 def class_count(schema: Schema) -> int:
@@ -328,11 +377,24 @@ def label_error_share(error: object) -> float:
     return share
 
 
+def last_share(depth: int) -> float:
+    """Share of the budget for the last level's tests and the labels: as much as two of the other levels.
+
+    Args:
+        depth: levels of splits; of fewer than two nothing else is chosen, but for quantiles.
+    """
+    return 2.0 / (max(depth, 2) + 1.0)
+
+
 PAPER_BINS = 10
-RANDOM_EVIDENCE = 100.0
-"""Rows times nats below which splits that are chosen are no better than random ones, which cost nothing."""
-LEAST_EVIDENCE = (400.0, 2_500.0, 10_000.0)
-"""Rows times nats from which a tree of depth 2, 3 and 4 is worth its cost."""
+DEFAULT_BINS = 32
+"""Of a numeric feature by default: few enough for counts by pairs of bins."""
+SET_CATEGORIES = 9
+"""Up to how many categories sets of them are candidates, of a schema of categories alone."""
+RANDOM_EVIDENCE = 10.0
+"""Rows times nats, divided by what a row can change, below which random splits, which cost nothing, are no worse."""
+LEAST_EVIDENCE = (150.0, 700.0, 2_500.0)
+"""The same, from which a tree of depth 2, 3 and 4 is worth its cost."""
 PAPER = PrivaTreePlan(
     adjacency=Adjacency.ADD_REMOVE,
     n_features=1,
@@ -349,7 +411,9 @@ PAPER = PrivaTreePlan(
 )
 """The paper's own choices, made sound."""
 PRESETS: Mapping[Preset, PrivaTreePlan] = {
-    "default": dataclasses.replace(PAPER, split_method="gini", candidates="public", candidate_bins=255),
+    "default": dataclasses.replace(
+        PAPER, split_method="accuracy", candidates="public", max_bins=DEFAULT_BINS, candidate_bins=DEFAULT_BINS
+    ),
     "paper": PAPER,
     "public_bins": dataclasses.replace(PAPER, candidates="public"),
     "joint_gaussian": dataclasses.replace(PAPER, split_method="joint_gaussian"),
@@ -362,9 +426,9 @@ def default_depth(evidence: float | None) -> int:
     """Depth that a number of rows is worth: docs/explanation/privatree.md#privatree-defaults.
 
     Args:
-        evidence: the expected number of rows times epsilon; None where it is not known.
+        evidence: the expected number of rows times epsilon, divided by the range of a choice; None if not known.
     """
-    return 4 if evidence is None else sum(evidence >= least for least in (0.0, *LEAST_EVIDENCE))
+    return 4 if evidence is None else 1 + sum(evidence >= least for least in LEAST_EVIDENCE)
 
 
 def preset_plan(
@@ -375,7 +439,9 @@ def preset_plan(
     plan = dataclasses.replace(PRESETS[preset], adjacency=budget.adjacency, n_features=n_features, n_numeric=n_numeric)
     if preset != "default":
         return plan
-    evidence = None if rows is None else rows * budget.epsilon
+    evidence = None if rows is None else rows * budget.epsilon / label_range(budget.adjacency).range
     if evidence is not None and evidence < RANDOM_EVIDENCE:
         return dataclasses.replace(plan, split_method="random")
-    return dataclasses.replace(plan, max_depth=default_depth(evidence))
+    # Beside thresholds sets are too many to choose from.
+    sets = 0 if n_numeric else SET_CATEGORIES
+    return dataclasses.replace(plan, max_depth=default_depth(evidence), set_categories=sets)

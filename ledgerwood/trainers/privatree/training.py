@@ -21,12 +21,15 @@ from ledgerwood.curator import (
     BinClassCounts,
     CandidateBins,
     Categorical,
+    CorrectSplits,
     FeatureQuantiles,
     GiniSplits,
+    LabelledSplits,
     LeafLabels,
     Round,
     Schema,
     TypedColumns,
+    pairs_fit,
     sorted_classes,
 )
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
@@ -50,6 +53,7 @@ from ledgerwood.trainers.privatree.plan import (
     SplitMethod,
     class_count,
     label_error_share,
+    last_share,
     leaf_epsilon,
     preset_plan,
 )
@@ -71,6 +75,7 @@ def train(
     cells, classes = aggregator.schema.cells(plan.max_bins), class_count(aggregator.schema)
     structure, thresholds, done = TreeStructure.root(), plan.thresholds(cells), 0
     candidates: SplitTests | CandidateBins | None = None  # of all levels, when their thresholds are known
+    choices = plan.max_depth + (0 if plan.labels_splits else 1)
     if plan.max_depth and not plan.releases_levels:
         features = range(len(cells))
         structure = random_tree(cells, depth=plan.max_depth, features=features, numeric_weight=1.0, generator=generator)
@@ -82,17 +87,22 @@ def train(
                 case "quantiles":  # lines 3 to 5
                     thresholds = released_quantiles(plan, cells, round_)
                     continue
+                case "splits and labels":  # ours: lines 8 to 15 of the last level and its leaves
+                    tests = plan.tests(cells, thresholds)
+                    pairs = LabelledSplits(structure=structure, tests=tests, classes=classes)
+                    last = round_.select(pairs, plan.labels, purpose=purpose).value
+                    structure, labels = structure.deeper(last.tests), last.labels
                 case "labels":  # lines 8 and 9, of all leaves at once
                     query = LeafLabels(structure=structure, classes=classes)
                     labels = round_.select(query, plan.labels, purpose=purpose).value
                 case _:  # lines 11 to 15
                     if candidates is None:
-                        every = SplitTests.every if isinstance(plan.level, Choice) else CandidateBins.of
+                        every = plan.tests if isinstance(plan.level, Choice) else CandidateBins.of
                         candidates = every(cells, thresholds)
                     splits = released_splits(plan, structure, classes, candidates, round_, purpose=purpose)
                     structure = structure.deeper(splits)
         done += 1
-        progress(done, plan.max_depth + 1)
+        progress(done, choices)
     return Ensemble(initial_score=0.0, trees=(Tree(structure=structure, values=labels.astype(np.float64)),))
 
 
@@ -115,11 +125,16 @@ def released_splits(
     *,
     purpose: str,
 ) -> SplitTests:
-    """Lines 11 and 12: each node's split, by its own impurity, or by released numbers of rows by class."""
+    """Lines 11 and 12: each node's split, by its own utility, or by released numbers of rows by class."""
     mechanism = plan.level
     if isinstance(mechanism, Choice):
         assert isinstance(candidates, SplitTests)
-        query = GiniSplits(structure=structure, tests=candidates, classes=classes)
+        query: CorrectSplits | GiniSplits
+        if plan.split_method == "accuracy":
+            ahead = plan.lookahead and pairs_fit(candidates, nodes=structure.n_leaves, classes=classes)
+            query = CorrectSplits(structure=structure, tests=candidates, classes=classes, lookahead=ahead)
+        else:
+            query = GiniSplits(structure=structure, tests=candidates, classes=classes)
         return round_.select(query, mechanism, purpose=purpose).value
     assert isinstance(candidates, CandidateBins)
     asked = BinClassCounts(structure=structure, bins=candidates, classes=classes)
@@ -158,8 +173,10 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
     preset: Preset = "default"
     split_method: SplitMethod | None = None
     choice: ChoiceRule | None = None
+    lookahead: bool | None = None
     candidates: CandidateRule | None = None
     candidate_bins: int | None = None
+    set_categories: int | None = None
     leaf_share: float | Literal["auto"] = "auto"
     quantile_share: float | Literal["auto"] = "auto"
     label_error: float = 0.01
@@ -195,8 +212,14 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
                     f"weight_bound={schema.weight_bound!r}: PrivaTree counts rows, not weights; declare no bound"
                 )
             classes = class_count(schema)
-        plan = dataclasses.replace(plan, **self._named_choices(plan, classes))
-        cells = least_cells(schema, plan.max_bins)
+        chosen = dataclasses.replace(plan, **self._named_choices(plan, classes))
+        cells = least_cells(schema, chosen.max_bins)
+        if self.split_method is None:
+            estimated = isinstance(schema, TypedColumns) and estimates_classes(schema)
+            roomy = chosen.with_room(cells, ESTIMATED_CLASSES if estimated else classes)
+            if roomy.split_method != chosen.split_method:
+                chosen = dataclasses.replace(roomy, **self._named_choices(roomy, classes))
+        plan = chosen
         if isinstance(schema, TypedColumns):
             if estimates_classes(schema):
                 classes = _most_classes(plan, cells)
@@ -215,7 +238,10 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
             named.setdefault("candidate_bins", min(PAPER_BINS, bins) if isinstance(bins, int) else PAPER_BINS)
         named.setdefault("candidate_bins", bins)
         depth = dataclasses.replace(plan, max_depth=named.get("max_depth", plan.max_depth)).max_depth  # checked
-        if "leaf_share" not in named and depth:
+        accuracy = named.get("split_method", plan.split_method) == "accuracy"
+        if accuracy:
+            named.setdefault("leaf_share", last_share(depth))
+        elif "leaf_share" not in named and depth:
             whole = self.budget
             labels = leaf_epsilon(
                 whole.epsilon,
@@ -227,7 +253,7 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
             )
             named["leaf_share"] = labels / whole.epsilon
         if "quantile_share" not in named:
-            named["quantile_share"] = 1.0 / (1.0 + max(depth, 1))
+            named["quantile_share"] = 1.0 / (1.0 + max(depth - accuracy, 1))
         return named
 
     def _check_target(self, schema: Schema) -> None:

@@ -15,8 +15,10 @@ from scipy import sparse
 
 from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
 from ledgerwood.curator import (
+    CorrectSplits,
     DeclaredStatistic,
     GiniSplits,
+    LabelledSplits,
     LeafLabels,
     LeafQuery,
     SplitGains,
@@ -34,6 +36,7 @@ from ledgerwood.mechanisms import (
 from ledgerwood.verification.canaries.recorder import Released
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 _STEADY = 0.02
 """How far apart the canaries' mu may be: where one depends on earlier noise, its score is no Gaussian any more."""
 _EVERYBODY = np.empty(0, dtype=np.bool_)
@@ -304,7 +307,7 @@ def _leaves_of(query: object) -> TreeStructure | None:
 
 def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
     query = released.query
-    if not isinstance(query, LeafLabels | SplitGains | GiniSplits):
+    if not isinstance(query, LeafLabels | SplitGains | GiniSplits | CorrectSplits | LabelledSplits):
         return None
     node = query.structure.route(evidence.cells).astype(np.int64)
     alone = np.bincount(node, minlength=query.structure.n_leaves)[node] == 1
@@ -313,11 +316,7 @@ def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
     nodes = query.structure.n_leaves
     grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
     step = grid.steps[0]
-    chosen = (
-        np.asarray(released.value)
-        if isinstance(query, LeafLabels)
-        else _places(query.tests, released.value)
-    )  # fmt: skip
+    chosen = _chosen(query, released.value)
     logs = []
     for table in (*evidence.with_side, evidence.with_none):
         utilities = np.asarray(table.evidence(query)(_EVERYBODY)).reshape(nodes, -1)[node] * step
@@ -327,12 +326,29 @@ def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
     return _Ratio(ratio=np.where(alone, with_canary - logs[2], 0.0), alone=True)
 
 
-def _places(tests: SplitTests, taken: SplitTests) -> NDArray[np.int64]:
+def _chosen(query: LeafLabels | SplitGains | GiniSplits | CorrectSplits | LabelledSplits, value: Any) -> Places:
+    """The place of each node's or leaf's choice among its candidates."""
+    if isinstance(query, LeafLabels):
+        return np.asarray(value)
+    if isinstance(query, LabelledSplits):
+        return query.places(_places(query.tests, value.tests), value.labels)
+    return _places(query.tests, value)
+
+
+def _places(tests: SplitTests, taken: SplitTests) -> Places:
     """Which of the candidates each node took."""
     same = (tests.feature[:, np.newaxis] == taken.feature) & (tests.split[:, np.newaxis] == taken.split)
     same &= tests.equals[:, np.newaxis] == taken.equals
     if tests.besides is not None and taken.besides is not None:
-        same &= tests.besides[:, np.newaxis] == taken.besides
+        # A set is known by its cells: those that were taken number their own.
+        sets = (tests.besides[:, np.newaxis] < -1) & (taken.besides < -1)
+        same &= sets | (tests.besides[:, np.newaxis] == taken.besides)
+        if tests.left_sets is not None and taken.left_sets is not None:
+            own, found = (
+                tests.left_sets[np.maximum(-2 - tests.besides, 0)],
+                taken.left_sets[np.maximum(-2 - taken.besides, 0)],
+            )
+            same &= ~sets | (own[:, np.newaxis] == found).all(axis=-1)
     return np.asarray(np.argmax(same, axis=0), dtype=np.int64)
 
 

@@ -26,12 +26,14 @@ from ledgerwood import _validate
 from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSelection, Repeated, RepeatedSelection
 from ledgerwood.accounting.ledger import Grant, Ledger, Receipt
 from ledgerwood.curator import (
+    CorrectSplits,
     Curator,
     FeatureQuantiles,
     GiniSplits,
     GridlessGains,
     KeyCounts,
     KeyTable,
+    LabelledSplits,
     LeafLabels,
     Schema,
     SplitGains,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
-_RANGED = (SplitGains, GridlessGains, GiniSplits, LeafLabels, ColumnMode)
+_RANGED = (SplitGains, GridlessGains, GiniSplits, CorrectSplits, LabelledSplits, LeafLabels, ColumnMode)
 """Selections by utilities that a row moves apart."""
 _COUNTED = (KeyCounts, KeyTable, ColumnKeys)
 """Selections by numbers of rows, each row in one of them."""

@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, require_adjacency
-from ledgerwood.curator import Categorical, ColumnTable, GiniSplits, LeafLabels, Schema, SplitGains, Table
+from ledgerwood.curator import (
+    Categorical,
+    ColumnTable,
+    CorrectSplits,
+    GiniSplits,
+    LabelledSplits,
+    LeafLabels,
+    Schema,
+    SplitGains,
+    Table,
+)
 from ledgerwood.curator.queries.registry import COLUMNS, TREES, name_of
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
@@ -241,7 +251,7 @@ def shown(value: object) -> str:
 
 
 Integers = NDArray[np.int64]
-Choices = SplitGains | GiniSplits | LeafLabels
+Choices = SplitGains | GiniSplits | CorrectSplits | LabelledSplits | LeafLabels
 """Selections whose utilities are arrays (nodes, candidates)."""
 _ALL = np.empty(0, dtype=np.bool_)
 """A sample of all rows."""

@@ -23,7 +23,7 @@ FEATURES = (
 SCHEMA = lw.Schema(features=FEATURES, target=lw.Categorical("y", ("no", "perhaps", "yes")))
 SHALLOW = {"schema": SCHEMA, "max_depth": 2, "max_bins": 8}
 ALMOST_NO_NOISE = 1e9
-SPLITS, CANDIDATES = ("gini", "histograms", "random"), ("public", "quantiles")
+SPLITS, CANDIDATES = ("accuracy", "gini", "histograms", "random"), ("public", "quantiles")
 
 
 def rows(n=90, seed=0):
@@ -58,9 +58,10 @@ def test_a_pure_plan_costs_the_whole_budget_and_draws_all_that_was_granted(split
     draws = [entry for entry in model.ledger_.entries if isinstance(entry, DrawEntry)]
     assert [grant.event for grant in grants] == [plan.event]
     assert grants[0].charge.epsilon == priced == privacy.epsilon
-    # The quantiles of two features, two levels, the labels; nothing is left over.
+    # The quantiles of two features, two levels, the labels, by accuracy with the last level; nothing is left over.
     bought = splits != "random"
-    assert len(draws) == (2 if bought else 0) + (2 if bought and candidates == "quantiles" else 0) + 1
+    levels = {"accuracy": 1, "random": 0}.get(splits, 2)
+    assert len(draws) == levels + (2 if bought and candidates == "quantiles" else 0) + 1
     assert len(draws) == sum(count for _, count in plan.event.draws())
     assert (privacy.certified, privacy.randomness, privacy.delta) == (True, "secure", 0.0)
     report = verify_ledger(model.ledger_, head=privacy.ledger_head)
@@ -98,13 +99,20 @@ def test_the_events_are_those_of_the_theorem(splits, adjacency):
         assert [(type(part), count) for part, count in parts.items()] == [(PureEvent, 1)]
         assert next(iter(parts)).epsilon == pytest.approx(3.0, rel=1e-9)
         return
-    # Labels two fifths; of the rest a third for the two features' quantiles and a third for each level.
-    rest = 0.6 * 3.0 / 3
+    # Labels two fifths; of the rest as much for the two features' quantiles as for each level.
+    rest = 0.6 * 3.0 / (2 if splits == "accuracy" else 3)
     quantile, level, labels = plan.quantiles.event(plan.adjacency), plan.level_event, plan.label_event
-    assert parts == {quantile: 2, level: 2, labels: 1}
     assert isinstance(quantile, BoundedRangeEvent)
     assert quantile.epsilon == pytest.approx(rest / 2, rel=1e-9)
     assert labels.epsilon == pytest.approx(1.2, rel=1e-9)
+    if splits == "accuracy":  # the last level is chosen with the labels
+        assert parts == {quantile: 2, level: 1, labels: 1}
+        assert level.epsilon == pytest.approx(rest, rel=1e-9)
+        moved = 2 if adjacency is Adjacency.REPLACE_ONE else 1
+        assert plan.level.rate == pytest.approx(rest / moved, rel=1e-9)
+        assert plan.labels.rate == pytest.approx(1.2 / moved, rel=1e-9)
+        return
+    assert parts == {quantile: 2, level: 2, labels: 1}
     if splits == "gini":
         assert isinstance(level, PureEvent)
         by_range = plan_of(epsilon=3.0, split_method=splits, choice="exponential", adjacency=adjacency, leaf_share=0.4)
@@ -159,6 +167,27 @@ def test_without_noise_the_root_is_the_best_split_and_labels_are_the_commonest(s
         assert counts[int(label)] == max(counts)
 
 
+def test_without_noise_a_tree_by_accuracy_is_the_best_of_all_that_it_could_be():
+    """Depth 2 by brute force over all trees of the two levels and their labels."""
+    X, y = rows(120)
+    model = classifier(epsilon=ALMOST_NO_NOISE, split_method="accuracy", candidate_bins=8).fit(X, y)
+    cells = encode_features(X, SCHEMA, bins=8)
+    lefts = [cells[1] == category for category in range(3)]
+    for feature, ordered in ((0, 8), (2, 8)):
+        lefts += [cells[feature] < cut for cut in range(1, ordered)]
+    lefts += [lefts[place] | (cells[2] == 8) for place in range(10, 17)] + [cells[2] == 8]
+    codes = np.searchsorted(model.classes_, y)
+
+    def most(side):
+        return np.bincount(codes[side], minlength=3).max()
+
+    def best_stump(side):
+        return max(most(side & left) + most(side & ~left) for left in lefts)
+
+    best = max(best_stump(left) + best_stump(~left) for left in lefts)
+    assert int((model.predict(X) == y).sum()) == best
+
+
 @pytest.mark.slow  # many fits and plans
 def test_without_noise_quantiles_part_the_rows_evenly():
     X, y = rows(400)
@@ -182,7 +211,7 @@ def test_a_great_depth_is_for_random_splits_only():
     assert plan_of(split_method="random", max_depth=20).max_depth == 20
     model = classifier(split_method="random", max_depth=11).fit(*rows())
     assert model.ensemble_.trees[0].structure.n_leaves == 2**11
-    for splits in ("gini", "histograms"):
+    for splits in ("accuracy", "gini", "histograms"):
         with pytest.raises(InvalidParameter, match="max_depth=20 must be at most 1[0-9]"):
             classifier(split_method=splits, max_depth=20).fit(*rows())
 

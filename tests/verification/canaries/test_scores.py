@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from ledgerwood import Categorical, Numeric, Schema
+from ledgerwood.curator import CorrectSplits, LabelledSplits, LabelledTests
+from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
 from ledgerwood.mechanisms import ExponentialMechanism, PermuteAndFlipMechanism
 from ledgerwood.trainers import (
     DPBoostRegressor,
@@ -18,7 +20,7 @@ from ledgerwood.trainers import (
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.canaries.fitting import OwnFits
 from ledgerwood.verification.canaries.rows import AuditRows, audit_rows, canary_cells
-from ledgerwood.verification.canaries.scores import CanaryScores, _log_law
+from ledgerwood.verification.canaries.scores import CanaryScores, _chosen, _log_law
 from ledgerwood.verification.canaries.theory import mu_of_price
 
 LABEL = Numeric("y", -1.0, 1.0)
@@ -184,3 +186,16 @@ def test_a_rare_candidate_that_rises_alone_shows_nearly_all_of_epsilon(chance: f
     logs = _log_law(mechanism, utilities)[0, 0], _log_law(mechanism, moved)[0, 0]
     assert math.exp(logs[0]) == pytest.approx(chance)
     assert logs[1] - logs[0] == pytest.approx(1.0 - math.log1p(chance * (math.e - 1.0)))
+
+
+def test_what_was_chosen_is_found_among_the_candidates_again() -> None:
+    """Thresholds, categories and sets, whose numbers are their own once they are chosen; and labels."""
+    cells = (FeatureCells(ordered=3, equality=(3,)), FeatureCells(ordered=0, equality=(0, 1, 2, 3)))
+    tests, root = SplitTests.every(cells, None, 9), TreeStructure.root()
+    for place in range(len(tests)):
+        taken = tests.taken(np.array([place]))
+        assert _chosen(CorrectSplits(structure=root, tests=tests, classes=3), taken).tolist() == [place]
+        for left, right in itertools.product(range(3), range(3)):
+            query = LabelledSplits(structure=root, tests=tests, classes=3)
+            value = LabelledTests(tests=taken, labels=np.array([left, right]))
+            assert _chosen(query, value).tolist() == [place * 9 + left * 3 + right]

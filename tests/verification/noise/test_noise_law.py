@@ -283,7 +283,7 @@ FITS = {
         schema=CLASSES, random_state=seed, n_estimators=4, max_depth=2, max_bins=8, epsilon=20.0
     ).fit(X, (X[:, 0] > 0.5).astype(int)),
     "choices": lambda seed: PrivaTreeClassifier(
-        schema=CLASSES, random_state=seed, max_depth=2, max_bins=8, epsilon=3.0
+        schema=CLASSES, random_state=seed, max_depth=3, max_bins=8, epsilon=3.0
     ).fit(X, (X[:, 0] > 0.5).astype(int)),
 }
 
@@ -308,8 +308,9 @@ def test_what_fits_draw_has_its_law(name):
 
 def test_choices_without_a_law_are_counted():
     model = PrivaTreeClassifier(
-        schema=CLASSES, random_state=3, max_depth=1, max_bins=8, candidates="quantiles", candidate_bins=3
-    )
+        schema=CLASSES, random_state=3, max_depth=1, max_bins=8, candidates="quantiles", candidate_bins=3,
+        split_method="gini",
+    )  # fmt: skip
     found = check_fit_noise(lambda: model.fit(X, (X[:, 0] > 0.5).astype(int)), fits=20)
     assert found.untested == (("JointQuantilesMechanism", 40),)  # two features a fit
 

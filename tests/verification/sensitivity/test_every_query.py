@@ -30,6 +30,7 @@ from ledgerwood.curator import (
     ColumnQuantiles,
     ColumnSum,
     ColumnTable,
+    CorrectSplits,
     Curator,
     DeclaredStatistic,
     FeatureQuantiles,
@@ -38,6 +39,7 @@ from ledgerwood.curator import (
     KeyCounts,
     KeyTable,
     LabelCount,
+    LabelledSplits,
     LabelMoments,
     LabelSum,
     LeafClassCounts,
@@ -173,6 +175,9 @@ CHOICES = [
     ("trees", GridlessGains(structure=ROOT, cells=CELLS, **GAIN), GridlessMechanism(rate=0.3)),
     ("classes", GiniSplits(structure=SPLIT, tests=TESTS, classes=2), FLIP),
     ("classes", LeafLabels(structure=SPLIT, classes=2), FLIP),
+    ("classes", CorrectSplits(structure=SPLIT, tests=TESTS, classes=2), FLIP),
+    ("classes", CorrectSplits(structure=SPLIT, tests=TESTS, classes=2, lookahead=True), FLIP),
+    ("classes", LabelledSplits(structure=SPLIT, tests=TESTS, classes=2), FLIP),
     ("trees", FeatureQuantiles(features=(0,), cells=BINS), JOINT),
     ("columns", ColumnMode(histogram=HISTOGRAM), EXPONENTIAL),
     ("columns", ColumnKeys(name="key"), StabilityHistogramMechanism(scale=1.0, threshold=3)),
@@ -398,7 +403,10 @@ HALF = {
     BallShifts: lambda s: BallShifts(radius=0.499 * s.radius, l1_radius=0.499 * (s.l1_radius or s.radius)),
     UtilityRange: lambda s: UtilityRange(range=0.499 * s.range),
 }
-SEARCHED = [case for case in SUMS if case[0] != "undeclared"] + [CHOICES[0][:2], CHOICES[2][:2], CHOICES[3][:2]]
+SEARCHED = [case for case in SUMS if case[0] != "undeclared"] + [
+    CHOICES[0][:2],
+    *(choice[:2] for choice in CHOICES[2:7]),
+]
 
 
 @pytest.mark.slow_after(1)  # a search for a breach of each query

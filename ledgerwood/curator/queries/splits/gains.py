@@ -40,6 +40,7 @@ from ledgerwood.curator.queries.splits.tests import (
     chosen_tests,
     open_tests,
     require_choice,
+    require_level,
     require_no_sets,
 )
 from ledgerwood.curator.views.tree_rows import Mask, TreeRows, TreeShape
@@ -387,11 +388,7 @@ class GiniSplits:
         object.__setattr__(self, "classes", class_number(self.classes))
         require_no_sets(self.structure)
         require_no_sets(self.tests)
-        if self.structure.depth >= MAX_DEPTH:
-            raise _validate.fail("depth", self.structure.depth + 1, f"at most {MAX_DEPTH}", "levels")
-        size = self.structure.n_leaves * self.classes * max(self.cells.total, len(self.tests))
-        if size > MAX_CELLS:
-            raise _validate.fail("nodes * classes * cells", size, f"at most {MAX_CELLS}", "cells of a level")
+        require_level(self.structure, self.tests, self.classes)
 
     @property
     def cells(self) -> TestedCells:
@@ -422,14 +419,8 @@ class GiniSplits:
         Args:
             counts: int64 (n_nodes, n_cells, classes), rows by cell of `cells` and class.
         """
-        cells = self.cells
-        below = np.zeros((counts.shape[0], cells.total + 1, self.classes), dtype=np.int64)
-        np.cumsum(counts, axis=1, out=below[:, 1:])
-        left = below[:, cells.stop] - below[:, cells.start]
-        besides = np.flatnonzero(cells.besides >= 0)
-        left[:, besides] += counts[:, cells.besides[besides]]
-        both = below[:, cells.last + 1] - below[:, cells.start]
-        return purity(left) + purity(both - left)
+        left, right = self.cells.sides(counts)
+        return purity(left) + purity(right)
 
 
 def _check_impurities(query: GiniSplits, shape: TreeShape) -> None:

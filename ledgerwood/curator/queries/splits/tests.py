@@ -17,13 +17,26 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.curator.queries.registry import Integers
-from ledgerwood.ensemble import FeatureCells, SplitTests, TreeStructure
+from ledgerwood.ensemble import MAX_DEPTH, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import ExponentialMechanism, Grid, PermuteAndFlipMechanism, RandomSource
 
 GainMechanism = ExponentialMechanism | PermuteAndFlipMechanism
 MAX_CELLS = 1 << 24
 """Most nodes times cells, or tests, of one level: a histogram of 256 MiB, and as many candidates as a choice has."""
+
+
+def require_level(structure: TreeStructure, tests: SplitTests, classes: int) -> None:
+    """Refuse a tree that is too deep, and a level of too many counts by class.
+
+    Raises:
+        InvalidParameter: so it is.
+    """
+    if structure.depth >= MAX_DEPTH:
+        raise _validate.fail("depth", structure.depth + 1, f"at most {MAX_DEPTH}", "levels")
+    size = structure.n_leaves * classes * max(TestedCells.of(tests).total, len(tests))
+    if size > MAX_CELLS:
+        raise _validate.fail("nodes * classes * cells", size, f"at most {MAX_CELLS}", "cells of a level")
 
 
 def require_no_sets(tests: SplitTests | TreeStructure) -> None:
@@ -48,6 +61,8 @@ class TestedCells:
         besides: int64 (n_tests,), one more that does, or -1.
         last: int64 (n_tests,), the last cell of the tested feature; its first one is `start`.
         first: int64 (total,), the first of the feature's own cells, from 0, that each of these stands for.
+        set_tests, set_cells: int64 (m,), further cells that go left, those of sets, and the test of each; in the order
+            of the tests.
     """
 
     features: Integers
@@ -57,6 +72,8 @@ class TestedCells:
     besides: Integers
     last: Integers
     first: Integers
+    set_tests: Integers
+    set_cells: Integers
 
     @classmethod
     def of(cls, tests: SplitTests) -> "TestedCells":
@@ -69,6 +86,8 @@ class TestedCells:
             features, place = np.unique(feature, return_inverse=True)
         widths = np.zeros(len(features), dtype=np.int64)
         np.maximum.at(widths, place, np.maximum(below, besides + 1))
+        set_tests, set_cells = _set_cells(tests)
+        np.maximum.at(widths, place[set_tests], set_cells + 1)
         offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(widths + 1)))
         first = offsets[place]
         return cls(
@@ -79,6 +98,8 @@ class TestedCells:
             besides=np.where(besides < 0, -1, first + besides),
             last=offsets[place + 1] - 1,
             first=np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)),
+            set_tests=set_tests,
+            set_cells=first[set_tests] + set_cells,
         )
 
     def joined(self, structure: TreeStructure | None = None) -> "TestedCells":
@@ -87,13 +108,16 @@ class TestedCells:
         begins[self.offsets] = begins[self.stop] = begins[self.last] = True
         one = self.besides[self.besides >= 0]
         begins[one] = begins[one + 1] = True
+        begins[self.set_cells] = begins[self.set_cells + 1] = True
         if structure is not None and structure.depth:
             feature, below, besides = _lowered(structure)
-            place = np.searchsorted(self.features, feature)
-            place[place == len(self.features)] = 0
-            tested = self.features[place] == feature
-            for cell in (below, besides, besides + 1):
-                inside = tested & (cell >= 0) & (cell < np.diff(self.offsets)[place])
+            nodes, cells = _set_cells(structure)
+            every = np.arange(len(feature))
+            cuts = ((every, below), (every, besides), (every, besides + 1), (nodes, cells), (nodes, cells + 1))
+            for node, cell in cuts:
+                place = np.searchsorted(self.features, feature[node])
+                place[place == len(self.features)] = 0
+                inside = (self.features[place] == feature[node]) & (cell >= 0) & (cell < np.diff(self.offsets)[place])
                 begins[self.offsets[place[inside]] + cell[inside]] = True
         number = np.cumsum(begins) - 1  # of the cell that each one begins, or is in
         return TestedCells(
@@ -104,6 +128,8 @@ class TestedCells:
             besides=np.where(self.besides < 0, -1, number[self.besides]),
             last=number[self.last],
             first=self.first[begins[:-1]],
+            set_tests=self.set_tests,
+            set_cells=number[self.set_cells],
         )
 
     def lookup(self) -> Integers:
@@ -120,6 +146,20 @@ class TestedCells:
         """The number of cells."""
         return int(self.offsets[-1])
 
+    def sides(self, counts: Integers) -> tuple[Integers, Integers]:
+        """The rows of each class that each test sends left, and right, each int64 (n_nodes, n_tests, classes).
+
+        Args:
+            counts: int64 (n_nodes, total, classes), rows by cell.
+        """
+        below = np.zeros((counts.shape[0], self.total + 1, counts.shape[2]), dtype=np.int64)
+        np.cumsum(counts, axis=1, out=below[:, 1:])
+        left = below[:, self.stop] - below[:, self.start]
+        besides = np.flatnonzero(self.besides >= 0)
+        left[:, besides] += counts[:, self.besides[besides]]
+        np.add.at(left.swapaxes(0, 1), self.set_tests, counts[:, self.set_cells].swapaxes(0, 1))
+        return left, below[:, self.last + 1] - below[:, self.start] - left
+
     def reached(self, structure: TreeStructure) -> NDArray[np.bool_]:
         """The cells that a row of each leaf may have, shape (n_leaves, total), by the tests above it."""
         feature = np.repeat(self.features, np.diff(self.offsets))
@@ -132,6 +172,10 @@ class TestedCells:
             elsewhere = feature != tested
             # The last cell stands for many: a test may part them.
             left = (self.first < below) | (self.first == besides) | (others & (self.first < besides))
+            for node in np.flatnonzero(besides[:, 0] < -1):
+                assert structure.left_sets is not None
+                marked = np.flatnonzero(structure.left_sets[-2 - besides[node, 0]])
+                left[node] = np.isin(self.first, marked) | (others & (self.first <= marked.max(initial=-1)))
             children = np.stack((reached & (elsewhere | left), reached & (elsewhere | ~left | others)), axis=1)
             reached = children.reshape(-1, self.total)
         return reached
@@ -140,6 +184,16 @@ class TestedCells:
 def _lowered(of: SplitTests | TreeStructure) -> tuple[Integers, Integers, Integers]:
     feature, below, besides = (array.astype(np.int64) for array in of.lowered()[:3])
     return feature, below, besides
+
+
+def _set_cells(of: SplitTests | TreeStructure) -> tuple[Integers, Integers]:
+    """The cells of all tests of sets, test after test: the test of each, and the cell among its feature's own."""
+    none = np.empty(0, dtype=np.int64)
+    if of.left_sets is None or of.besides is None:
+        return none, none
+    tests = np.flatnonzero(of.besides < -1)
+    places, cells = np.nonzero(of.left_sets[-2 - of.besides[tests]])
+    return tests[places], cells
 
 
 def require_choice(query: object, mechanism: object) -> None:
@@ -182,6 +236,7 @@ def open_tests(tests: SplitTests, structure: TreeStructure) -> NDArray[np.bool_]
     np.cumsum(open_cells, axis=1, out=below[:, 1:])
     left = below[:, cells.stop] - below[:, cells.start]
     left += np.where(cells.besides < 0, 0, open_cells[:, cells.besides])
+    np.add.at(left.T, cells.set_tests, open_cells[:, cells.set_cells].T)
     everywhere = below[:, cells.last + 1] - below[:, cells.start]
     undecided: NDArray[np.bool_] = (left > 0) & (left < everywhere)
     return undecided
