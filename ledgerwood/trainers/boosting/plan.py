@@ -13,7 +13,7 @@ from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import relative_multipliers
-from ledgerwood.curator import BinCounts, CandidateBins, LeafCurvatures, LeafMoments, Loss
+from ledgerwood.curator import BinCounts, CandidateBins, LeafClassGradients, LeafCurvatures, LeafMoments, Loss
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, GaussianMechanism, SkellamMechanism
@@ -21,6 +21,7 @@ from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.boosting.rule import GUESSED_ROWS, evidence, rule
 from ledgerwood.trainers.boosting.signals import FeatureChoice
+from ledgerwood.trainers.parts.class_leaves import class_shares, class_values
 from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianPlan, mean_label_share
 from ledgerwood.trainers.parts.whole_noise import skellam_noise
 
@@ -48,6 +49,8 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         even_share: share of the turns that are spread evenly over all features.
         signal_memory: cycles of the features after which a tree's signal counts for 1/e.
         evidence: what the rule went by, see `rule.evidence`.
+        shared_classes: K > 2 declared classes, of which each leaf has a value; 0 for a number, two classes, or classes
+            that are estimated, which have a forest each.
     """
 
     n_features: Annotated[int, Count("features")]
@@ -61,6 +64,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     even_share: Annotated[float, Real("share of the turns", high=1, holds_high=True)]
     signal_memory: Annotated[float, positive("cycles")]
     evidence: Annotated[float, Real("stddevs", holds_low=True)]
+    shared_classes: int = 0
 
     @classmethod
     def ruled(
@@ -71,6 +75,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         *,
         n_features: int,
         numeric_features: tuple[int, ...],
+        shared_classes: int = 0,
     ) -> "PrivateBoostingPlan":
         """The plan of the public rule, noise still to be calibrated.
 
@@ -80,6 +85,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
             expected_rows: a public guess of the number of rows.
             n_features: of the schema.
             numeric_features: places of those that have thresholds.
+            shared_classes: see above.
         """
         found, initial_share = evidence(budget, expected_rows), mean_label_share(budget, expected_rows)
         ruled = rule(loss, found, n_features=n_features, n_numeric=len(numeric_features))
@@ -97,6 +103,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
             initial_share=0.05 if initial_share is None else initial_share,
             expected_rows=expected_rows,
             evidence=found,
+            shared_classes=shared_classes,
             **chosen,
         )
 
@@ -116,8 +123,10 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     # ------------------------------------------------------------------------------------------- what is asked, and how
 
     @property
-    def leaf(self) -> LeafMoments | LeafCurvatures:
-        """Rows and gradients of a leaf for the squared loss, hessians and gradients for the logistic one."""
+    def leaf(self) -> LeafMoments | LeafCurvatures | LeafClassGradients:
+        """Rows and gradients of a leaf for the squared loss and several classes, hessians and gradients for two."""
+        if self.shared_classes:
+            return LeafClassGradients(classes=self.shared_classes, clip=self.clip)
         if self.loss == "squared":
             return LeafMoments(loss="squared", clip=self.clip)
         return LeafCurvatures(clip=self.clip, curvature_scale=self.curvature_scale)
@@ -221,6 +230,30 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `AbstractBoostedPlan`."""
         return self.newton_values(released)
+
+    def class_leaf_values(self, released: NDArray[np.float64], hessians: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of one tree's leaves for each class, learning rate included, from released sums (n_leaves, 1 + K).
+
+        Args:
+            released: rows and gradients.
+            hessians: of a row, for each class.
+        """
+        return self.learning_rate * class_values(
+            released, hessians=hessians, reg_lambda=self.leaf_lambda, pooling=self.pooling,
+            max_delta_step=self.max_delta_step,
+        )  # fmt: skip
+
+    def first_shares(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Shares of the classes by the one leaf of a first tree without splits, (K,).
+
+        There all rows have even probabilities 1 / K, and a gradient of norm sqrt((K - 1) / K), which the clip scales.
+
+        Args:
+            released: (1, 1 + K).
+        """
+        k = self.shared_classes
+        scale = min(1.0, self.clip / math.sqrt((k - 1) / k))
+        return class_shares(released[0, 0] / k - released[0, 1:] / scale, self.leaf_stddevs[1] / scale)
 
     def explain(self) -> str:
         """What the rule chose and why, a line a field, and where the user's own value stands in its place."""

@@ -18,13 +18,18 @@ LEAST_CYCLE = 4.0
 def tree_signal(gradients: NDArray[np.float64], stddev: float) -> float:
     """What one tree's released gradients hold beyond their noise, in variances of it: sum(G**2) / s**2 - n_leaves.
 
-    Its mean over the noise is the sum of the squared true sums, over s**2.
+    Its mean over the noise is the sum of the squared true sums, over s**2. Of several classes the gradients of a leaf
+    add up to 0, and the mean of the released ones is noise: it is taken off, which leaves K - 1 variances a leaf.
 
     Args:
-        gradients: released sums of a tree's leaves, (n_leaves,).
+        gradients: released sums of a tree's leaves, (n_leaves,); or (n_leaves, K) of a leaf's classes.
         stddev: s, of the known noise on each.
     """
-    return float(np.sum((gradients / stddev) ** 2)) - len(gradients)
+    freedom = gradients.size
+    if gradients.ndim == 2:
+        gradients = gradients - gradients.mean(axis=1, keepdims=True)
+        freedom -= len(gradients)
+    return float(np.sum((gradients / stddev) ** 2)) - freedom
 
 
 @final

@@ -81,9 +81,8 @@ def test_the_price_of_the_plan_is_what_the_ledger_granted_and_all_of_it_is_drawn
     assert quote == pytest.approx(1.0, rel=1e-3)
     drawn = [entry.event for entry in model.ledger_.entries if type(entry).__name__ == "DrawEntry"]
     assert len(drawn) == sum(count for _, count in model.plan_.event.draws())
-    classes = 3 if kind == "three" else 1
-    # Each tree, of whatever features, thresholds and scores, is the same event.
-    assert drawn[-5 * classes :] == [model.plan_.tree_event] * 5 * classes
+    # Each tree, of whatever features, thresholds, scores and classes, is the same event.
+    assert drawn[-5:] == [model.plan_.tree_event] * 5
     model.save(tmp_path / "model")
     assert verify_ledger(tmp_path / "model" / "ledger.jsonl").verdict == "confirmed"
     again = type(model).load(tmp_path / "model")
@@ -103,14 +102,15 @@ def test_shares_of_the_budget_are_as_stated(kind):
     assert mu_squared(plan.tree_event) * 5 / whole == pytest.approx(0.8 - 0.03 * (kind == "number"), rel=1e-6)
 
 
-@given(st.integers(0, 2**31), st.integers(1, 4), st.integers(0, 3))
-def test_no_structure_changes_what_a_tree_costs(seed, k, depth):
+@given(st.integers(0, 2**31), st.integers(1, 4), st.integers(0, 3), st.sampled_from([0, 3]))
+def test_no_structure_changes_what_a_tree_costs(seed, k, depth, classes):
     """Sensitivity and event are the same for every tree that may be chosen: house rule 7's condition of adaptivity."""
     generator = np.random.default_rng(seed)
     schema = lw.Schema(features=FEATURES, target=TARGETS["two"])
-    plan = dataclasses.replace(
-        PrivateBoostingPlan.ruled("logistic", BUDGET, 1000, n_features=3, numeric_features=(0, 2)), max_depth=depth
+    ruled = PrivateBoostingPlan.ruled(
+        "logistic", BUDGET, 1000, n_features=3, numeric_features=(0, 2), shared_classes=classes
     )
+    plan = dataclasses.replace(ruled, max_depth=depth)
     cuts = [
         sorted(set(generator.integers(1, 4096, 9).tolist())),
         [],
@@ -120,7 +120,9 @@ def test_no_structure_changes_what_a_tree_costs(seed, k, depth):
     tree = random_tree(
         schema.cells(4096), depth=depth, features=features, numeric_weight=1.0, generator=generator, cuts=cuts
     )
-    query = plan.asked.of(tree, Ensemble(initial_score=float(generator.normal())))
+    scores = generator.normal(size=max(classes, 1)).tolist()
+    ensemble = Ensemble.of_classes(tuple(scores)) if classes else Ensemble(initial_score=scores[0])
+    query = plan.asked.of(tree, ensemble)
     assert query.sensitivity(A) == plan.asked.sensitivity(A)
     assert plan.leaf_mechanism.event(query.sensitivity(A), A) == plan.tree_event
 
@@ -144,6 +146,31 @@ def test_rows_without_a_schema_are_learned_from_what_is_bought():
     assert model.plan_.purchase is not None
     assert model.plan_.buys_candidates
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_all_classes_share_trees_whose_first_leaf_tells_their_shares():
+    generator = np.random.default_rng(7)
+    x = generator.uniform(0, 1, (6000, 3))
+    y = np.digitize(x[:, 0], [0.1, 0.4, 0.95])  # shares of .1, .3, .55 and .05
+    schema = lw.Schema.uniform(0.0, 1.0, n_features=3, target=lw.Categorical("y", (0, 1, 2, 3)))
+    common = {"epsilon": 4.0, "delta": 1e-6, "schema": schema, "expected_rows": 6000, "random_state": 2}
+    model = PrivateBoostingClassifier(**common, n_estimators=64).fit(x, y)
+    assert (model.plan_.shared_classes, model.ensemble_.n_classes, len(model.ensemble_.trees)) == (4, 4, 63)
+    alone = PrivateBoostingClassifier(**common, n_estimators=1, max_depth=0).fit(x, y)
+    np.testing.assert_allclose(alone.predict_proba(x[:1])[0], np.bincount(y) / 6000, atol=0.02)
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0)
+    assert model.score(x, y) > 0.9
+    assert len([*model.plan_.schedule()]) == 64  # for four classes as for two
+
+
+def test_estimated_classes_have_a_forest_each():
+    X, y = rows("three", 400)
+    model = PrivateBoostingClassifier(
+        epsilon=50.0, delta=1e-4, expected_rows=400, random_state=1, n_estimators=32, max_depth=2
+    ).fit(X, y)
+    assert model.plan_.shared_classes == 0
+    assert model.predict_proba(X).shape == (400, len(model.classes_))
+    assert len(model.ensemble_.trees) == 32
 
 
 def test_trees_find_the_two_columns_of_sixty_that_matter():

@@ -22,6 +22,15 @@ def test_a_trees_signal_has_the_squared_true_sums_as_its_mean():
     assert tree_signal(np.zeros(4), stddev) == -4.0
 
 
+def test_the_mean_over_classes_is_noise_and_no_signal():
+    """True gradients add up to 0 over the classes; what the noise adds to their mean is taken off, and not expected."""
+    true, stddev = np.array([[3.0, -1.0, -2.0], [0.0, 4.0, -4.0]]), 2.5
+    noise = np.random.default_rng(1).normal(0.0, stddev, (100_000, 2, 3))
+    found = np.array([tree_signal(each, stddev) for each in true + noise])
+    assert found.mean() == pytest.approx((true**2).sum() / stddev**2, abs=5 * found.std() / np.sqrt(len(found)))
+    assert tree_signal(np.full((2, 3), 9.0), stddev) == -4.0
+
+
 @given(st.integers(1, 40), st.integers(1, 8), st.floats(0.01, 1.0), st.lists(SIGNALS, min_size=1, max_size=60))
 def test_turns_are_shares_of_which_none_is_above_one_a_tree(d, k, even, signals):
     turns = choice(d, k, even)
