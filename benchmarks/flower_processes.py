@@ -28,6 +28,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from benchmarks.ports import held_port
+
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -56,12 +58,6 @@ clientapp = "{package}{client}"
 [tool.flwr.app.config]
 {config}
 """
-
-
-def free_port():
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
-        return own.getsockname()[1]
 
 
 def make_certificates(folder):
@@ -131,7 +127,8 @@ class Deployment:
 
     def __init__(self, folder, owners, *, as_flower_has_it=False):
         self.folder, self.commands, self.plain = Path(folder), list(owners), as_flower_has_it
-        self.port, self.ports = free_port(), [free_port() for _ in owners]
+        self.held = [held_port() for _ in range(len(self.commands) + 1)]
+        self.port, *self.ports = (own.getsockname()[1] for own in self.held)
         self.processes = {}
         self.before = {}
 
@@ -146,6 +143,8 @@ class Deployment:
     def __exit__(self, *_):
         for name in list(self.processes):
             self.kill(name)
+        for own in self.held:
+            own.close()
         for name, value in self.before.items():
             if value is None:
                 os.environ.pop(name, None)

@@ -4,13 +4,16 @@ import contextlib
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.ports import held_port
+
 _TOOLS = ("initdb", "postgres", "pg_ctl")
+_PATIENCE = 300
+"""Seconds for each step; a machine whose disk is busy needs some twenty for the files of a new cluster."""
 
 
 def binaries() -> Path | None:
@@ -33,12 +36,13 @@ def server(folder_of_tools: Path) -> Iterator[str]:
     user = _other_user()
     if user is not None:
         shutil.chown(folder, user)
-    data, port = folder / "data", _free_port()
+    data, held = folder / "data", held_port()
+    port = held.getsockname()[1]
 
     def run(tool: str, *arguments: str) -> None:
         done = subprocess.run(
-            [folder_of_tools / tool, *arguments], user=user, cwd=folder, capture_output=True, text=True, timeout=60,
-            check=False, stdin=subprocess.DEVNULL,
+            [folder_of_tools / tool, *arguments], user=user, cwd=folder, capture_output=True, text=True,
+            timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if done.returncode:
             log = folder / "log"
@@ -48,12 +52,14 @@ def server(folder_of_tools: Path) -> Iterator[str]:
     try:
         run("initdb", "-D", str(data), "-U", "ledger", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
-        run("pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-o", options, "-w", "-t", "50", "start")
+        wait = ("-w", "-t", str(_PATIENCE - 30))
+        run("pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-o", options, *wait, "start")
         try:
             yield f"postgresql+psycopg://ledger@127.0.0.1:{port}/postgres"
         finally:
             run("pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
     finally:
+        held.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -62,9 +68,3 @@ def _other_user() -> str | None:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}
     return next((name for name in ("postgres", "nobody") if name in known), None)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

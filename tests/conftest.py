@@ -1,18 +1,22 @@
-"""What every test shares: deterministic hypothesis, and the real data sets."""
+"""What every test shares: deterministic hypothesis and noise, and the real data sets."""
 
 import functools
 import importlib
 import importlib.util
 import os
 import pkgutil
+import random
 import sys
 import tempfile
+import threading
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -20,6 +24,7 @@ import ledgerwood
 from ledgerwood import cautions
 from ledgerwood.accounting import pricing
 from ledgerwood.accounting.pricing import Price
+from ledgerwood.mechanisms.exact import randomness
 from ledgerwood.trainers.dpboost.plan import DPBoostPlan
 from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan
 from ledgerwood.trainers.federated.plan import FederatedPlan
@@ -68,6 +73,58 @@ def pytest_collection_modifyitems(items):
 def pytest_runtest_setup():
     """No test sees the fits of another: the second fit on the same columns is warned of."""
     cautions._FITS.clear()
+
+
+# The noise of a fit without a seed is fresh, and what a test asserts of it could fail by chance. So the entropy
+# is a stream for each test, the same in each run: what passed once passes again, until the code draws in another way.
+# It cannot hide that noise is not fresh: two sources of a test read on in its stream, and no stream is read twice.
+# Forked children and other programs have the system's entropy, as OpenSSL's own generator has, which draws no noise.
+# LEDGERWOOD_ENTROPY: another text gives other streams, to search for what fails by chance; "system" gives none.
+_SYSTEM, _PROCESS_ID, _HOME = os.urandom, os.getpid, os.getpid()
+_STREAMS = os.environ.get("LEDGERWOOD_ENTROPY", "")
+_TESTS, _THREADS = random.Random(), random.Random()
+_OWN = threading.local()  # the thread that runs the tests has a stream that no thread beside it reads from
+
+
+def _entropy(size: int) -> bytes:
+    if _PROCESS_ID() != _HOME:
+        return _SYSTEM(size)
+    return getattr(_OWN, "stream", _THREADS).randbytes(size)
+
+
+def _begin(name: str) -> None:
+    """Begin the streams of this name; and those that numpy and Python keep for callers without a generator."""
+    name = f"{_STREAMS} {name}"
+    _OWN.stream = _TESTS
+    _TESTS.seed(name)
+    _THREADS.seed(f"{name}, other threads")
+    random.seed(name)
+    np.random.seed(zlib.crc32(name.encode()))  # noqa: NPY002  # scikit-learn reads it where random_state is None
+    randomness._generation += 1  # a source that an earlier test has keyed takes a new key, as after a fork
+
+
+if _STREAMS != "system":
+    os.urandom = _entropy
+    random._urandom = _entropy  # type: ignore[attr-defined]  # for `secrets`, and numpy's generators without a seed
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(item):
+        """Begin a test's own stream, whatever was drawn before it."""
+        _begin(item.nodeid)
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(fixturedef, request):
+        """And that of a fixture, which may be made for this test or for an earlier one."""
+        states = _TESTS.getstate(), random.getstate(), np.random.get_state()  # noqa: NPY002
+        place = request.node.nodeid, fixturedef.baseid, fixturedef.argname, getattr(request, "param_index", 0)
+        _begin(" ".join(map(str, place)))  # a fixture may override another of its name, and ask for it
+        try:
+            return (yield)
+        finally:
+            _TESTS.setstate(states[0])
+            random.setstate(states[1])
+            np.random.set_state(states[2])  # noqa: NPY002
 
 
 def _once(function: "Callable[..., Any]") -> "Callable[..., Any]":

@@ -107,7 +107,7 @@ def answered(reply: Message, content: object = b"forged", node: int | None = Non
 
 def test_clients_are_numbered_by_partition():
     grid = FakeGrid([echoing(900, 1), echoing(5, 2), echoing(77, 0)])
-    transport = FlowerTransport.connected(grid, 3, wait=5, timeout=5)
+    transport = FlowerTransport.connected(grid, 3, wait=60, timeout=60)
     assert transport.clients == (0, 1, 2)
     assert transport.exchange({0: b"a", 1: b"b", 2: b"c"}, what="hello") == {
         0: b"77:1:a", 1: b"900:1:b", 2: b"5:1:c"
@@ -116,20 +116,20 @@ def test_clients_are_numbered_by_partition():
 
 def test_clients_are_numbered_by_node_where_one_has_no_partition():
     grid = FakeGrid([echoing(900, 1), echoing(5, 2), echoing(77)])
-    transport = FlowerTransport.connected(grid, 3, wait=5, timeout=5)
+    transport = FlowerTransport.connected(grid, 3, wait=60, timeout=60)
     replies = transport.exchange(dict.fromkeys(range(3), b"x"), what="hello")
     assert replies == {0: b"5:1:x", 1: b"77:1:x", 2: b"900:1:x"}
 
 
 def test_gaps_between_partitions_leave_no_gap_between_clients():
-    transport = FlowerTransport.connected(FakeGrid([echoing(1, 40), echoing(2, 3)]), 2, wait=5, timeout=5)
+    transport = FlowerTransport.connected(FakeGrid([echoing(1, 40), echoing(2, 3)]), 2, wait=60, timeout=60)
     assert transport.exchange({0: b"x"}, what="hello") == {0: b"2:1:x"}
 
 
 def test_two_nodes_of_one_partition_are_refused_by_name():
     grid = FakeGrid([echoing(12, 0), echoing(13, 0)])
     with pytest.raises(FederationRefused, match="nodes 12 and 13 both have partition-id=0"):
-        FlowerTransport.connected(grid, 2, wait=5, timeout=5)
+        FlowerTransport.connected(grid, 2, wait=60, timeout=60)
 
 
 def test_too_few_nodes_are_lost_before_anything_is_asked():
@@ -149,12 +149,18 @@ def test_nodes_that_connect_later_are_waited_for():
         return ids()
 
     grid.get_node_ids = get_node_ids
-    assert FlowerTransport.connected(grid, 2, wait=5, timeout=5).clients == (0, 1)
+    assert FlowerTransport.connected(grid, 2, wait=60, timeout=60).clients == (0, 1)
 
 
 def test_nodes_beyond_the_expected_number_are_left_out():
     grid = FakeGrid([echoing(node, node) for node in range(4)])
-    assert FlowerTransport.connected(grid, 3, wait=5, timeout=5).clients == (0, 1, 2)
+    assert FlowerTransport.connected(grid, 3, wait=60, timeout=60).clients == (0, 1, 2)
+
+
+def test_what_has_come_by_the_end_is_taken_however_late_it_is():
+    transport = transport_of(FakeGrid([echoing(1), echoing(2)]), timeout=1e-6)
+    assert transport.exchange({0: b"x", 1: b"y"}, what="upload") == {0: b"1:1:x", 1: b"2:1:y"}
+    assert transport.silent == {}
 
 
 def transport_of(grid: FakeGrid, timeout: float = 0.2) -> FlowerTransport:
@@ -340,7 +346,7 @@ def trained(transport):
 
 def server(train=trained, **given):
     return app_that(
-        ServerMain(**{"train": train, "clients": None, "model": None, "wait": 5.0, "timeout": 5.0, **given})
+        ServerMain(**{"train": train, "clients": None, "model": None, "wait": 60.0, "timeout": 60.0, **given})
     )
 
 

@@ -77,6 +77,7 @@ PROGRAM = """
 
 
 @pytest.mark.slow  # some twenty fits, each in a process that is killed
+@pytest.mark.filterwarnings("ignore:.*cut short:RuntimeWarning")  # a ledger's line, at which the fit was killed
 def test_a_fit_that_is_killed_leaves_no_rows_and_a_ledger_that_is_right(tmp_path):
     generator = np.random.default_rng(5)
     rows = pd.DataFrame(generator.random((10_000, 2)), columns=["a", "b"])

@@ -328,7 +328,7 @@ def test_two_that_create_at_once_do_not_overwrite_each_other(path, monkeypatch):
     assert [file.name for file in path.parent.iterdir()] == ["rows.vault"]
 
 
-UNITS = 40
+UNITS = 400  # more than 12 kills can take, 8 at a time; and a pipe carries as many numbers whole
 
 
 def spend_until_killed(path, pipe):

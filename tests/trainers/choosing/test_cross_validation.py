@@ -222,7 +222,7 @@ def test_two_fits_at_a_time_share_one_ledger(place, tmp_path):
     fit = SGBDTClassifier.fit
 
     with ledger(path=where) as book:
-        meeting = threading.Barrier(2, timeout=20)
+        meeting = threading.Barrier(2, timeout=300)
 
         def met(self, *rows, **options):
             seen.append(threading.get_ident())

@@ -219,7 +219,7 @@ def test_a_composition_inside_a_sample_is_priced_as_before():
 
 
 def test_the_question_is_quick():
-    begin = time.perf_counter()
+    begin = time.process_time()
     for k in range(200):
         sampled(gaussian(1.0 + k / 1000.0, R), gaussian(2.0 + k / 500.0, A))
-    assert time.perf_counter() - begin < 1.0
+    assert time.process_time() - begin < 1.0
