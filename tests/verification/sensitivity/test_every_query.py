@@ -44,6 +44,7 @@ from ledgerwood.curator import (
     LabelMoments,
     LabelSum,
     LeafClassCounts,
+    LeafClassGradients,
     LeafCounts,
     LeafCurvatures,
     LeafLabels,
@@ -74,6 +75,7 @@ from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (
     BallShifts,
+    BlockShifts,
     BoundedStabilityMechanism,
     BoxShifts,
     EllipticalGaussianMechanism,
@@ -106,6 +108,7 @@ ROOT = TreeStructure.root()
 SPLIT = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.uint16), equals=np.array([False]))
 START = Ensemble(initial_score=0.0)
 LATER = START.extended(Tree(structure=SPLIT, values=np.array([-0.5, 0.5])))
+JOINT_SCORES = Ensemble.of_classes((0.25, -0.5)).extended(Tree(structure=SPLIT, values=np.array([[-1, 1], [2, -2.0]])))
 SQUARED = LeafMoments(loss="squared", clip=0.5).of(SPLIT, START)
 WHOLE = WholeSums(leaf=SQUARED.statistic, bits=6, weight_bits=5)
 """Rows in units of 1/32, gradients in units of 1/64."""
@@ -151,6 +154,11 @@ SUMS = [
     ("trees", CellCounts(features=(0,), cells=BINS)),
     ("classes", BinClassCounts(structure=SPLIT, bins=BINNED, classes=2)),
     ("classes", LeafClassCounts(classes=2).of(SPLIT)),
+    ("classes", LeafClassGradients(classes=2, clip=1.0).of(SPLIT, JOINT_SCORES)),
+    (
+        "classes",
+        WholeSums(leaf=LeafClassGradients(classes=2, clip=1.25), bits=7, weight_bits=6).of(SPLIT, JOINT_SCORES),
+    ),
     ("trees", BinCounts(bins=BINNED)),
     ("classes", BinHessians(bins=BINNED).of(LATER)),
     ("classes", CellHessians(counts=CellCounts(features=(0,), cells=BINS), loss="logistic").of(LATER)),
@@ -407,6 +415,7 @@ HALF = {
         l1_boxes=tuple(tuple(0.499 * b for b in box) for box in s.l1_boxes),
     ),
     BallShifts: lambda s: BallShifts(radius=0.499 * s.radius, l1_radius=0.499 * (s.l1_radius or s.radius)),
+    BlockShifts: lambda s: BlockShifts(norms=HALF[BoxShifts](s.norms), sizes=s.sizes),
     UtilityRange: lambda s: UtilityRange(range=0.499 * s.range),
 }
 SEARCHED = [case for case in SUMS if case[0] != "undeclared"] + [
