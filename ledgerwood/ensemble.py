@@ -14,42 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.routing import add_trees, route_rows
+from ledgerwood.feature_cells import FeatureCells as FeatureCells  # noqa: PLC0414 - what splits trees belongs here
+from ledgerwood.feature_cells import marked_sets, padded_sets, require_thresholds, sets_of, stacked_sets
+from ledgerwood.routing import add_class_trees, add_trees, route_rows
 from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 MAX_DEPTH = 20
 _LEAF_BITS = 16
 """Of a leaf's number, which a cell can hold."""
 Scalar = TypeVar("Scalar", bound=np.generic)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureCells:
-    """The cells of one feature that a split may test.
-
-    Args:
-        ordered: number of ordered cells 0 .. ordered-1; "cell < t" splits them, for t in 1 .. ordered-1.
-        equality: cells that "cell == c" may test (categories, a missing value).
-    """
-
-    ordered: int
-    equality: tuple[int, ...]
-
-    @classmethod
-    def owned(cls, cells: object) -> "FeatureCells":
-        """A copy of the cells, as whole numbers that no other object shares.
-
-        Raises:
-            InvalidParameter: not plain cells of whole numbers >= 0.
-        """
-        # A subclass, or a list of cells, could change after the checks.
-        if type(cells) is not FeatureCells:
-            raise _validate.fail("cells", cells, "FeatureCells of each feature", "cells")
-        return FeatureCells(
-            ordered=_validate.count("ordered", cells.ordered, "cells", minimum=0),
-            equality=tuple(_validate.count("equality", cell, "cells", minimum=0) for cell in cells.equality),
-        )
 
 
 @final
@@ -124,7 +97,7 @@ class SplitTests:
         for feature, (each, own) in enumerate(zip(cells, thresholds, strict=True)):
             require_thresholds(feature, each, own)
             sides, equality = (-1, *each.equality), np.array(each.equality, dtype=np.int64)
-            some = _sets_of(each.equality) if not each.ordered and len(each.equality) <= set_categories else []
+            some = sets_of(each.equality) if not each.ordered and len(each.equality) <= set_categories else []
             none = np.zeros(len(some), dtype=np.int64)
             split = np.concatenate((np.tile(own, len(sides)), equality, none))
             equals = np.repeat((False, True, False), (len(sides) * len(own), len(equality), len(some)))
@@ -139,7 +112,7 @@ class SplitTests:
             split=splits.astype(np.uint16),
             equals=equal.astype(np.bool_),
             besides=also.astype(np.int32),
-            left_sets=_marked(sets) if sets else None,
+            left_sets=marked_sets(sets) if sets else None,
         )
 
     def lowered(self) -> "Lowered":
@@ -229,7 +202,7 @@ class TreeStructure:
             split=np.concatenate((self.split, tests.split)),
             equals=np.concatenate((self.equals, tests.equals)),
             besides=np.concatenate((_besides(self), np.where(own < -1, own - np.int32(len(above)), own))),
-            left_sets=_stacked(above, _sets(tests)),
+            left_sets=stacked_sets(above, _sets(tests)),
         )
 
     def lowered(self) -> "Lowered":
@@ -286,29 +259,8 @@ def _lowered(of: "SplitTests | TreeStructure") -> Lowered:
     return of.feature, below, np.where(of.equals, of.split.astype(np.int32), _besides(of)), _sets(of)
 
 
-def _sets_of(equality: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """The sets of at least two of the cells, without the first one, that do not have all others."""
-    rest = equality[1:]
-    return [each for size in range(2, len(rest)) for each in itertools.combinations(rest, size)]
-
-
-def _marked(sets: Sequence[tuple[int, ...]]) -> NDArray[np.bool_]:
-    marked = np.zeros((len(sets), 1 + max(max(each) for each in sets)), dtype=np.bool_)
-    for line, each in zip(marked, sets, strict=True):
-        line[list(each)] = True
-    return marked
-
-
 def _sets(of: "SplitTests | TreeStructure") -> NDArray[np.bool_]:
     return np.zeros((0, 0), dtype=np.bool_) if of.left_sets is None else of.left_sets
-
-
-def _stacked(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """The sets of both, as wide as the wider one's; None if there is none."""
-    if not len(first) and not len(second):
-        return None
-    wide = max(first.shape[1], second.shape[1])
-    return np.concatenate([np.pad(each, ((0, 0), (0, wide - each.shape[1]))) for each in (first, second)])
 
 
 def _owned(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -320,24 +272,6 @@ def _owned(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 def _besides(of: SplitTests | TreeStructure) -> NDArray[np.int32]:
     return np.full(len(of.feature), -1, dtype=np.int32) if of.besides is None else of.besides
-
-
-def require_thresholds(feature: int, cells: FeatureCells, thresholds: NDArray[np.int64]) -> None:
-    """Refuse what are not rising thresholds of a feature's ordered cells.
-
-    Raises:
-        InvalidParameter: so it is, or the feature has more than 2**16 cells.
-    """
-    most = max(cells.ordered, 1 + max(cells.equality, default=-1))
-    if most > 2**16:
-        raise _validate.fail(f"cells of feature {feature}", most, "at most 65536, a missing value's included", "cells")
-    name = f"thresholds of feature {feature}"
-    if thresholds.dtype.kind not in "iu" or thresholds.ndim != 1:
-        raise _validate.fail(name, f"{thresholds.dtype} {thresholds.shape}", "whole numbers (k,)", "cells")
-    if len(thresholds) and not (
-        thresholds[0] >= 1 and thresholds[-1] < cells.ordered and (thresholds[1:] > thresholds[:-1]).all()
-    ):
-        raise _validate.fail(name, thresholds.tolist(), f"rising, in 1 .. {cells.ordered - 1}", "cells")
 
 
 def _own_besides(of: SplitTests | TreeStructure) -> None:
@@ -364,61 +298,118 @@ def _own_besides(of: SplitTests | TreeStructure) -> None:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tree:
-    """A structure and the value of each leaf, float64 (2**d,), learning rate included."""
+    """A structure and the values of its leaves, learning rate included.
+
+    Args:
+        structure: the public splits.
+        values: float64 (2**d,); or (2**d, K), one value of a leaf for each of K >= 2 classes.
+    """
 
     structure: TreeStructure
     values: NDArray[np.float64]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _owned(self.values))
-        if self.values.shape != (self.structure.n_leaves,):
-            raise _validate.fail("values.shape", self.values.shape, f"({self.structure.n_leaves},)", "leaves")
+        leaves, shape = self.structure.n_leaves, self.values.shape
+        if shape[:1] != (leaves,) or len(shape) > 2 or (len(shape) == 2 and shape[1] < 2):
+            raise _validate.fail("values.shape", shape, f"({leaves},), or ({leaves}, K) for K >= 2 classes", "leaves")
+
+    @property
+    def n_classes(self) -> int:
+        """K, where a leaf has a value for each class; 0 where it has one value."""
+        return self.values.shape[1] if self.values.ndim == 2 else 0
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ensemble:
-    """An initial score plus a sum of trees."""
+    """An initial score plus a sum of trees: one score a row, or one for each class, by trees that all classes share.
+
+    Args:
+        initial_score: of every row, and of every class.
+        trees: with one value a leaf; or with K of them, where the ensemble has K classes.
+        class_scores: what each of K >= 2 classes has beside the initial score; empty for one score a row.
+
+    Raises:
+        InvalidParameter: one class, or a tree of another number of classes.
+    """
 
     initial_score: float
     trees: tuple[Tree, ...] = ()
+    class_scores: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         # A list could grow after the rows were scored, and an array of numbers would have to fit the rows.
         object.__setattr__(self, "initial_score", float(self.initial_score))
         object.__setattr__(self, "trees", _validate.items("trees", self.trees, "trees"))
+        scores = _validate.items("class_scores", self.class_scores, "classes")
+        object.__setattr__(self, "class_scores", tuple(float(score) for score in scores))
+        if len(scores) == 1:
+            raise _validate.fail("class_scores", scores, "of at least 2 classes, or empty", "classes")
+        for tree in self.trees:
+            if tree.n_classes != len(scores):
+                raise _validate.fail("classes of a tree", tree.n_classes, f"{len(scores)}, the ensemble's", "classes")
+
+    @classmethod
+    def of_classes(cls, initial_scores: Sequence[float]) -> "Ensemble":
+        """An ensemble without trees yet, of one score for each class.
+
+        Args:
+            initial_scores: of each of at least two classes.
+        """
+        if len(initial_scores) < 2:
+            raise _validate.fail("initial_scores", initial_scores, "of at least 2 classes", "classes")
+        return cls(initial_score=0.0, class_scores=tuple(initial_scores))
+
+    @property
+    def n_classes(self) -> int:
+        """K, where each row has a score for each class; 0 where it has one score."""
+        return len(self.class_scores)
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """The score of a row without any tree, float64 (); of K classes (K,)."""
+        return self.initial_score + np.array(self.class_scores or 0.0)
 
     def extended(self, tree: Tree) -> "Ensemble":
         """This ensemble with one tree more."""
-        return Ensemble(initial_score=self.initial_score, trees=(*self.trees, tree))
+        return Ensemble(initial_score=self.initial_score, trees=(*self.trees, tree), class_scores=self.class_scores)
+
+    def of_first(self, trees: int) -> "Ensemble":
+        """This ensemble with so many of its trees, the first ones."""
+        return Ensemble(initial_score=self.initial_score, trees=self.trees[:trees], class_scores=self.class_scores)
 
     def extends(self, other: "Ensemble") -> bool:
         """Returns whether this ensemble is `other` with zero or more trees added at the end."""
         return (
             self.initial_score == other.initial_score
+            and self.class_scores == other.class_scores
             and len(self.trees) >= len(other.trees)
             and all(mine is theirs for mine, theirs in zip(self.trees, other.trees, strict=False))
         )
 
     def scores(self, cells: AnyCells) -> NDArray[np.float64]:
-        """The score of each row, float64 (n_rows,), for cells of shape (n_features, n_rows).
+        """The score of each row, float64 (n_rows,), or (n_rows, K) of K classes, for cells (n_features, n_rows).
 
         Raises:
             InvalidParameter: fewer features than the trees test.
         """
         if not all(tree.structure.tests_only(len(cells)) for tree in self.trees):
             raise _validate.fail("len(cells)", len(cells), "as many as the trees were grown on", "features")
-        scores = np.full(cells.shape[1], self.initial_score)
+        scores = np.full((cells.shape[1], *self.start.shape), self.start)
         add_values(self.trees, cells, scores)
         return scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """The ensemble as named arrays; trees of one depth are stacked along the first axis."""
+        start: dict[str, NDArray[np.generic]] = {"initial_score": np.array(self.initial_score)}
+        if self.class_scores:
+            start["class_scores"] = np.array(self.class_scores)
         if not self.trees:
-            return {"initial_score": np.array(self.initial_score)}
+            return start
         structures = [tree.structure for tree in self.trees]
         arrays = {
-            "initial_score": np.array(self.initial_score),
+            **start,
             "feature": np.stack([structure.feature for structure in structures]),
             "split": np.stack([structure.split for structure in structures]),
             "equals": np.stack([structure.equals for structure in structures]),
@@ -428,7 +419,7 @@ class Ensemble:
         if (besides != -1).any():
             arrays["besides"] = besides
         if any(len(_sets(structure)) for structure in structures):
-            arrays["left_sets"] = _padded([_sets(structure) for structure in structures])
+            arrays["left_sets"] = padded_sets([_sets(structure) for structure in structures])
         return arrays
 
     @classmethod
@@ -448,7 +439,8 @@ class Ensemble:
                     left_sets=own.astype(np.bool_) if own.size else None,
                 )
                 trees.append(Tree(structure=structure, values=values.astype(np.float64)))
-        return cls(initial_score=float(arrays["initial_score"]), trees=tuple(trees))
+        start: list[float] = arrays.get("class_scores", np.empty(0)).astype(np.float64).tolist()
+        return cls(initial_score=float(arrays["initial_score"]), trees=tuple(trees), class_scores=tuple(start))
 
 
 def add_values(trees: Sequence[Tree], cells: AnyCells, scores: NDArray[np.float64]) -> None:
@@ -457,8 +449,9 @@ def add_values(trees: Sequence[Tree], cells: AnyCells, scores: NDArray[np.float6
     Args:
         trees: that test features of the cells.
         cells: of shape (n_features, n_rows).
-        scores: added to.
+        scores: added to; (n_rows, K) where the leaves have K values.
     """
+    add = add_trees if scores.ndim == 1 else add_class_trees
     # Sets are of one tree: such trees come one by one, all others together, so that a row's cells are read once.
     for alone, group in itertools.groupby(trees, key=lambda tree: tree.structure.left_sets is not None):
         together = list(group)
@@ -472,12 +465,6 @@ def add_values(trees: Sequence[Tree], cells: AnyCells, scores: NDArray[np.float6
                 tested, places = np.unique(feature, return_inverse=True)
                 for rows, block in cells.blocks(tested):
                     own = scores[rows]
-                    add_trees(len(own), block, nodes, places.astype(np.int32), *tests, own)
+                    add(len(own), block, nodes, places.astype(np.int32), *tests, own)
             else:
-                add_trees(len(scores), cells, nodes, feature, *tests, scores)
-
-
-def _padded(sets: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-    """As many sets, as wide, for each tree: those that are added are no test's."""
-    lines, cells = max(len(each) for each in sets), max(each.shape[1] for each in sets)
-    return np.stack([np.pad(each, ((0, lines - each.shape[0]), (0, cells - each.shape[1]))) for each in sets])
+                add(len(scores), cells, nodes, feature, *tests, scores)

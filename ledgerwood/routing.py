@@ -178,3 +178,23 @@ def add_trees(first, end, cells, nodes, feature, below, besides, sets, values, s
             own = values[low + tree : high + tree + 1]
             for row in range(begin, stop):
                 scores[row] += own[leaves[row - begin]]
+
+
+@rows_kernel
+def add_class_trees(first, end, cells, nodes, feature, below, besides, sets, values, scores):
+    """As `add_trees`, with a value of each leaf for each class.
+
+    Args:
+        values: float64 (n_leaves of all trees, n_classes).
+        scores: float64 (n_rows, n_classes), added to.
+    """
+    leaves = np.empty(min(BLOCK_ROWS, end - first), dtype=np.int32)
+    for begin in range(first, end, BLOCK_ROWS):
+        stop = min(end, begin + BLOCK_ROWS)
+        for tree in range(len(nodes) - 1):
+            low, high = nodes[tree], nodes[tree + 1]
+            leaves_of(begin, stop, cells, feature[low:high], below[low:high], besides[low:high], sets, leaves, 0)
+            for row in range(begin, stop):
+                leaf = low + tree + leaves[row - begin]
+                for place in range(scores.shape[1]):
+                    scores[row, place] += values[leaf, place]

@@ -385,3 +385,70 @@ def test_an_ensemble_owns_its_trees_and_its_initial_score():
     assert type(ensemble.initial_score) is float
     with pytest.raises(TypeError):
         Ensemble(initial_score=np.zeros(4))
+
+
+# -------------------------------------------------------------------------------------------- a score for each class
+
+
+@settings(max_examples=40)
+@given(st.lists(structures(), max_size=3), tables(), st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_each_class_has_the_scores_of_an_ensemble_of_its_own(trees, cells, classes, seed):
+    generator = np.random.default_rng(seed)
+    ensemble = Ensemble.of_classes(generator.normal(size=classes).tolist())
+    alone = [Ensemble(initial_score=score) for score in ensemble.class_scores]
+    for structure in trees:
+        values = generator.normal(scale=10.0, size=(structure.n_leaves, classes))
+        ensemble = ensemble.extended(Tree(structure=structure, values=values))
+        alone = [each.extended(Tree(structure=structure, values=values[:, place])) for place, each in enumerate(alone)]
+    expected = np.column_stack([each.scores(cells) for each in alone])
+    assert ensemble.scores(cells).tobytes() == expected.tobytes()
+
+
+def test_classes_come_back_from_arrays_and_are_no_ensemble_of_one_score():
+    tree = Tree(structure=structure_of([0], [3], [False]), values=np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    start = Ensemble.of_classes((0.5, 0.0, -0.5))
+    grown = start.extended(tree).extended(tree)
+    for ensemble in (start, grown):
+        found = Ensemble.from_arrays(ensemble.to_arrays())
+        assert found.class_scores == ensemble.class_scores
+        assert [each.values.tolist() for each in found.trees] == [each.values.tolist() for each in ensemble.trees]
+    cells = np.array([[1, 5]], np.uint8)
+    assert Ensemble.from_arrays(grown.to_arrays()).scores(cells).tolist() == [[2.5, 4.0, 5.5], [8.5, 10.0, 11.5]]
+    assert (start.n_classes, tree.n_classes, Ensemble(initial_score=0.0).n_classes) == (3, 3, 0)
+    assert grown.extends(start)
+    assert grown.extends(grown.of_first(1))
+    assert grown.of_first(1).trees == grown.trees[:1]
+    assert not grown.extends(Ensemble.of_classes((0.5, 0.0, -0.25)))
+    assert not grown.extends(Ensemble(initial_score=0.0))
+
+
+def test_trees_of_other_classes_and_one_class_are_refused():
+    structure = structure_of([0], [3], [False])
+    pair, plain = Tree(structure=structure, values=np.zeros((2, 2))), Tree(structure=structure, values=np.zeros(2))
+    for start, tree in (
+        (Ensemble.of_classes((0.0,) * 3), pair),
+        (Ensemble.of_classes((0.0,) * 3), plain),
+        (Ensemble(initial_score=0.0), pair),
+    ):
+        with pytest.raises(InvalidParameter, match="classes of a tree"):
+            start.extended(tree)
+    with pytest.raises(InvalidParameter, match="initial_scores"):
+        Ensemble.of_classes((0.0,))
+    with pytest.raises(InvalidParameter, match="class_scores"):
+        Ensemble(initial_score=0.0, class_scores=(0.0,))
+    for shape in ((2, 1), (3, 2), (2, 2, 2), (2, 0), ()):
+        with pytest.raises(InvalidParameter, match="values.shape"):
+            Tree(structure=structure, values=np.zeros(shape))
+
+
+def test_several_threads_and_one_agree_on_all_classes(monkeypatch):
+    generator = np.random.default_rng(0)
+    cells = generator.integers(0, 6, (3, 2 * routing.CHUNK_ROWS + 5), dtype=np.uint8)
+    tree = Tree(
+        structure=structure_of([0, 1, 2], [3, 2, 4], [False, True, False]), values=generator.normal(size=(4, 3))
+    )
+    ensemble = Ensemble(initial_score=0.5, trees=(tree, tree), class_scores=(0.1, 0.2, 0.3))
+    alone = ensemble.scores(cells)
+    monkeypatch.setattr(routing, "THREADED_ROWS", 0)
+    with threads(2):
+        assert (ensemble.scores(cells) == alone).all()

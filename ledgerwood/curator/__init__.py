@@ -51,10 +51,11 @@ try:
     from ledgerwood.curator.places.owners_streams import keep_owners as keep_owners
     from ledgerwood.curator.places.owners_streams import kept_owners as kept_owners
     from ledgerwood.curator.queries.bins import CandidateBins as CandidateBins
-    from ledgerwood.curator.queries.class_counts import BinClassCounts as BinClassCounts
-    from ledgerwood.curator.queries.class_counts import LeafClassCounts as LeafClassCounts
-    from ledgerwood.curator.queries.class_counts import LeafLabels as LeafLabels
-    from ledgerwood.curator.queries.class_counts import label_range as label_range
+    from ledgerwood.curator.queries.classes.counts import BinClassCounts as BinClassCounts
+    from ledgerwood.curator.queries.classes.counts import LeafClassCounts as LeafClassCounts
+    from ledgerwood.curator.queries.classes.counts import LeafLabels as LeafLabels
+    from ledgerwood.curator.queries.classes.counts import label_range as label_range
+    from ledgerwood.curator.queries.classes.gradients import LeafClassGradients as LeafClassGradients
     from ledgerwood.curator.queries.columns.key_tables import KeyTable as KeyTable
     from ledgerwood.curator.queries.columns.selections import ColumnBounds as ColumnBounds
     from ledgerwood.curator.queries.columns.selections import ColumnKeys as ColumnKeys

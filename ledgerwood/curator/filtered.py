@@ -101,7 +101,7 @@ class FilteredRounds(Recorded):
                 "so the cost of a row cannot be computed from it alone"
             )
         self._table.reader(query)  # refuses what the table does not have, before anybody is charged
-        _stddevs(mechanism)  # refuses other noise
+        _stddevs(mechanism, query.grid)  # refuses other noise
         event = mechanism.event(query.sensitivity(self._receipt.adjacency), self._receipt.adjacency)
         if event != self._event.release:
             raise RoundViolation(f"release {purpose!r} is {event!r}; this draw filters {self._event.release!r}")
@@ -126,23 +126,30 @@ class FilteredRounds(Recorded):
         )
 
 
-def _stddevs(mechanism: object) -> tuple[float, float]:
-    """Of the two columns' noise."""
-    # The very classes: a subclass could add other noise than it states.
-    if type(mechanism) is GaussianMechanism:
-        return mechanism.stddev, mechanism.stddev
-    if type(mechanism) is EllipticalGaussianMechanism and len(mechanism.stddevs) == 2:
-        return mechanism.stddevs[0], mechanism.stddevs[1]
+def _stddevs(mechanism: object, grid: Grid) -> tuple[float, float]:
+    """Of the first column's noise, and of the noise of all others, which is alike."""
+    others = grid.exponents[1:]
+    if others and len(set(others)) == 1:
+        # The very classes: a subclass could add other noise than it states.
+        if type(mechanism) is GaussianMechanism:
+            return mechanism.stddev, mechanism.stddev
+        if type(mechanism) is EllipticalGaussianMechanism and len(mechanism.stddevs) == 1 + len(others):
+            weight, *gradients = mechanism.stddevs
+            if len(set(gradients)) == 1:
+                return weight, gradients[0]
     raise RoundViolation(
-        f"{type(mechanism).__name__} is not Gaussian noise on two columns, as a filtered round requires"
+        f"{type(mechanism).__name__} is not Gaussian noise on two columns, or on one and alike on all others, as a "
+        "filtered round requires"
     )
 
 
 def charge_weights(mechanism: object, grid: Grid, release: Event) -> tuple[float, float]:
-    """Of each column, (step / stddev)**2 / mu**2: the share of the largest squared norm of one squared step.
+    """Of the first column and of all others, (step / stddev)**2 / mu**2.
+
+    That is the share of the largest squared norm that one squared step has.
 
     Args:
-        mechanism: Gaussian noise on two columns.
+        mechanism: Gaussian noise on two columns, or on more that are all alike but the first.
         grid: of the query.
         release: the event of the query with this noise, whose mu is that of a row of the largest norm.
 
@@ -152,7 +159,7 @@ def charge_weights(mechanism: object, grid: Grid, release: Event) -> tuple[float
     mu = Fraction(release.mu())
     first, second = (
         float_up((Fraction(2) ** exponent / Fraction(stddev) / mu) ** 2)
-        for stddev, exponent in zip(_stddevs(mechanism), grid.exponents, strict=True)
+        for stddev, exponent in zip(_stddevs(mechanism, grid), grid.exponents[:2], strict=True)
     )
     return first, second
 

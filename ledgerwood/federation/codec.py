@@ -30,6 +30,7 @@ _ARRAY, _VALUE, _EVENT, _NAME, _SHARED, _LARGE = range(1, 7)
 _ROOMS = ("ledgerwood.curator.queries", "ledgerwood.mechanisms", "ledgerwood.secure_aggregation")
 _MODULES = (
     "ledgerwood.ensemble",
+    "ledgerwood.feature_cells",
     "ledgerwood.schema",
     "ledgerwood.curator.inputs.typed_columns",
     "ledgerwood.curator.places.federated_rows",

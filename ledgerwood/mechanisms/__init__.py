@@ -3,6 +3,7 @@
 from ledgerwood import _extras
 from ledgerwood.mechanisms.base import Grid as Grid
 from ledgerwood.mechanisms.base import Mechanism as Mechanism
+from ledgerwood.mechanisms.block_shifts import BlockShifts as BlockShifts
 from ledgerwood.mechanisms.bounded_stability import BoundedStabilityMechanism as BoundedStabilityMechanism
 from ledgerwood.mechanisms.choices.gridless import Candidate as Candidate
 from ledgerwood.mechanisms.choices.gridless import CategoricalCandidates as CategoricalCandidates

@@ -24,11 +24,12 @@ from ledgerwood.accounting.events import (
 )
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.mechanisms.base import Grid
+from ledgerwood.mechanisms.block_shifts import Shifts
 from ledgerwood.mechanisms.exact import integer_laws
 from ledgerwood.mechanisms.exact.deviates import geometric_noise, standard_laplace
 from ledgerwood.mechanisms.exact.integer_laws import Inversion
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts
+from ledgerwood.mechanisms.sensitivity import BoxShifts
 from ledgerwood.recording.points import passes
 
 LARGEST_GAUSSIAN_SCALE = 1e5
@@ -56,7 +57,7 @@ class DiscreteLaplaceMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", _scale(self.scale, LARGEST_LAPLACE_SCALE))
 
-    def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> DiscreteLaplaceEvent | PureEvent:
+    def event(self, sensitivity: Shifts, adjacency: Adjacency) -> DiscreteLaplaceEvent | PureEvent:
         """DiscreteLaplaceEvent for one number, else PureEvent of the L1 norm / scale: shift-sets.md#integer-shifts.
 
         Raises:
@@ -106,9 +107,7 @@ class DiscreteGaussianMechanism:
         if self.scale < 1e-2:
             raise _validate.fail("scale", self.scale, ">= 0.01", "statistic")
 
-    def event(
-        self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency
-    ) -> DiscreteGaussianEvent | ZeroConcentratedEvent:
+    def event(self, sensitivity: Shifts, adjacency: Adjacency) -> DiscreteGaussianEvent | ZeroConcentratedEvent:
         """DiscreteGaussianEvent for one number, else rho = L2 norm^2 / (2 scale^2): shift-sets.md#integer-shifts.
 
         Source of rho: Canonne, Kamath and Steinke 2020; it is summed over coordinates.
@@ -161,7 +160,7 @@ class SkellamMechanism:
             raise _validate.fail("variance", self.variance, "in [1e-6, 1e9]", "statistic squared")
         object.__setattr__(self, "variance", variance)
 
-    def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> SkellamEvent | SkellamVectorEvent:
+    def event(self, sensitivity: Shifts, adjacency: Adjacency) -> SkellamEvent | SkellamVectorEvent:
         """SkellamEvent for one number, else SkellamVectorEvent of the L2 norm: shift-sets.md#integer-shifts.
 
         One number whose noise spreads over more integers than `SkellamEvent` sums has the vector's event, whose bound
@@ -227,7 +226,7 @@ def _added(statistic: NDArray[np.int64], grid: Grid, draw: Callable[[int], NDArr
     return statistic + draw(statistic.size).reshape(statistic.shape)
 
 
-def _one_number(sensitivity: BoxShifts | BallShifts) -> int | None:
+def _one_number(sensitivity: Shifts) -> int | None:
     """The largest whole shift, where one number moves and no other."""
     if not isinstance(sensitivity, BoxShifts) or sensitivity.columns != 1:
         return None

@@ -14,9 +14,10 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.mechanisms.base import Grid
+from ledgerwood.mechanisms.block_shifts import BlockShifts, Shifts
 from ledgerwood.mechanisms.exact.deviates import add_noise, require_fit, standard_normal
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
+from ledgerwood.mechanisms.sensitivity import BoxShifts, quotient_down
 from ledgerwood.recording.points import passes
 
 
@@ -37,7 +38,7 @@ class GaussianMechanism:
     def __post_init__(self) -> None:
         object.__setattr__(self, "stddev", _validate.positive("stddev", self.stddev, "statistic"))
 
-    def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> GaussianEvent:
+    def event(self, sensitivity: Shifts, adjacency: Adjacency) -> GaussianEvent:
         """GaussianEvent of multiplier stddev / (L2 norm of the shift set), rounded down."""
         norm = sensitivity.l2((1.0,) * (sensitivity.columns or 1))
         return GaussianEvent(noise_multiplier=quotient_down(self.stddev, norm), adjacency=adjacency)
@@ -75,14 +76,21 @@ class EllipticalGaussianMechanism:
         stddevs = tuple(_validate.positive("stddevs", s, "statistic") for s in given)
         object.__setattr__(self, "stddevs", stddevs)
 
-    def event(
-        self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency
-    ) -> EllipticalGaussianEvent | GaussianEvent:
-        """EllipticalGaussianEvent for a single box; else GaussianEvent of multiplier 1 / l2(stddevs), rounded down."""
+    def event(self, sensitivity: Shifts, adjacency: Adjacency) -> EllipticalGaussianEvent | GaussianEvent:
+        """EllipticalGaussianEvent for a single box, or one of blocks; else GaussianEvent of multiplier 1 / l2(stddevs).
+
+        The multiplier is rounded down. A block counts as one column of the block's least noise.
+        """
         if isinstance(sensitivity, BoxShifts) and len(sensitivity.l2_boxes) == 1:
             sensitivity.l2(self.stddevs)  # refuses stddevs that do not fit the box
             return EllipticalGaussianEvent(
                 sensitivities=sensitivity.l2_boxes[0], stddevs=self.stddevs, adjacency=adjacency
+            )
+        if isinstance(sensitivity, BlockShifts) and len(sensitivity.norms.l2_boxes) == 1:
+            return EllipticalGaussianEvent(
+                sensitivities=sensitivity.norms.l2_boxes[0],
+                stddevs=sensitivity.least(self.stddevs),
+                adjacency=adjacency,
             )
         multiplier = quotient_down(1.0, sensitivity.l2(self.stddevs))
         return GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)

@@ -16,9 +16,10 @@ from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import LaplaceEvent
 from ledgerwood.mechanisms.base import Grid
+from ledgerwood.mechanisms.block_shifts import Shifts
 from ledgerwood.mechanisms.exact.deviates import add_noise, require_fit, standard_laplace
 from ledgerwood.mechanisms.exact.randomness import RandomSource
-from ledgerwood.mechanisms.sensitivity import BallShifts, BoxShifts, quotient_down
+from ledgerwood.mechanisms.sensitivity import quotient_down
 from ledgerwood.recording.points import passes
 
 
@@ -50,7 +51,7 @@ class LaplaceMechanism:
 
     @classmethod
     def of_multiplier(
-        cls, multiplier: float, sensitivity: BoxShifts | BallShifts, *, proportions: tuple[float, ...]
+        cls, multiplier: float, sensitivity: Shifts, *, proportions: tuple[float, ...]
     ) -> "LaplaceMechanism":
         """Returns noise with the stated `multiplier` for this sensitivity, with scales in these proportions.
 
@@ -65,7 +66,7 @@ class LaplaceMechanism:
         scales = tuple(float_up(once * Fraction(p), "scale", "statistic") for p in proportions)
         return cls(scales=scales, noise_multiplier=multiplier)
 
-    def event(self, sensitivity: BoxShifts | BallShifts, adjacency: Adjacency) -> LaplaceEvent:
+    def event(self, sensitivity: Shifts, adjacency: Adjacency) -> LaplaceEvent:
         """LaplaceEvent of multiplier 1 / l1(scales), rounded down, or of the stated one, which costs no less.
 
         Raises:

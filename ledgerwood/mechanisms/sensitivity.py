@@ -117,12 +117,12 @@ class BoxShifts:
 
     def l1(self, scales: Sequence[float]) -> float:
         """sup of sum |d_i| / scales_i, rounded up; scales k positive floats in the columns' units."""
-        weights = _weights("scales", scales, self.columns)
+        weights = checked_weights("scales", scales, self.columns)
         return float_up(max(_power_sum(box, weights, 1) for box in self.l1_boxes))
 
     def l2(self, stddevs: Sequence[float]) -> float:
         """sup of sqrt(sum d_i**2 / stddevs_i**2), rounded up; stddevs k positive floats in the columns' units."""
-        weights = _weights("stddevs", stddevs, self.columns)
+        weights = checked_weights("stddevs", stddevs, self.columns)
         return root_up(max(_power_sum(box, weights, 2) for box in self.boxes))
 
 
@@ -172,12 +172,12 @@ class BallShifts:
 
     def l1(self, scales: Sequence[float]) -> float:
         """sup of sum |d_i| / scales_i = l1_radius sqrt(sum 1 / scales_i**2) (Cauchy-Schwarz, attained), rounded up."""
-        weights = _weights("scales", scales, None)
+        weights = checked_weights("scales", scales, None)
         return root_up(_power_sum((self._l1_radius,) * len(weights), weights, 2))
 
     def l2(self, stddevs: Sequence[float]) -> float:
         """sup of sqrt(sum d_i**2 / stddevs_i**2) = radius / min(stddevs), rounded up."""
-        return float_up(Fraction(self.radius) / min(_weights("stddevs", stddevs, None)))
+        return float_up(Fraction(self.radius) / min(checked_weights("stddevs", stddevs, None)))
 
 
 def quotient_down(numerator: float, denominator: float) -> float:
@@ -208,7 +208,17 @@ def _boxes(name: str, boxes: object) -> tuple[Box, ...]:
     return checked
 
 
-def _weights(name: str, weights: Sequence[float], columns: int | None) -> list[Fraction]:
+def checked_weights(name: str, weights: Sequence[float], columns: int | None) -> list[Fraction]:
+    """Scales or standard deviations as exact numbers.
+
+    Args:
+        name: of an argument, for the error.
+        weights: one a column.
+        columns: their number; None for any.
+
+    Raises:
+        InvalidParameter: none, another number of them, or one that is not positive and finite.
+    """
     checked = [Fraction(_validate.positive(name, w, "statistic")) for w in weights]
     if not checked or (columns is not None and len(checked) != columns):
         wanted = "at least one number" if columns is None else f"{columns} numbers, one a column"

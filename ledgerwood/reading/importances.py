@@ -9,7 +9,8 @@ from ledgerwood.ensemble import Ensemble
 def feature_importances(ensemble: Ensemble, n_features: int) -> NDArray[np.float64]:
     """Share of each feature in the variance that the trees' tests make, float64 (n_features,); sums to 1, or is 0.
 
-    A test counts with the squared difference of its two sides' mean values times the share of leaves below it. The
+    A test counts with the squared difference of its two sides' mean values, summed over the classes where a leaf has a
+    value for each, times the share of leaves below it. The
     number of rows of a leaf takes no part: it is private, and was not released.
 
     Args:
@@ -28,11 +29,11 @@ def feature_importances(ensemble: Ensemble, n_features: int) -> NDArray[np.float
             reaches.append(reach)
             half = np.where(splits[level], 0.5, 0.0)
             reach = np.column_stack((reach * half, reach * (1.0 - half))).ravel()
-        values = tree.values
+        values = tree.values.reshape(len(tree.values), -1)  # one column, or one for each class
         for level, reach in zip(reversed(levels), reversed(reaches), strict=True):
             left, right = values[0::2], values[1::2]
-            apart = np.where(splits[level], (left - right) ** 2, 0.0)
+            apart = np.where(splits[level], ((left - right) ** 2).sum(axis=1), 0.0)
             np.add.at(shares, feature[level], reach * apart)
-            values = np.where(splits[level], 0.5 * (left + right), right)
+            values = np.where(splits[level, np.newaxis], 0.5 * (left + right), right)
     total = float(shares.sum())
     return shares / total if total > 0.0 else shares

@@ -121,7 +121,7 @@ class Adversary(RuleBasedStateMachine):
         pairs = zip(self.tables, self.budgets, strict=True)
         with_row, without = (table.statistic(query, EVERYONE, budgets) for table, budgets in pairs)
         squares = ((with_row - without).astype(object) ** 2).sum(axis=0)  # the row is in one leaf
-        stddevs = _stddevs(self.mechanism)
+        stddevs = _stddevs(self.mechanism, query.grid)
         self.lost += sum(
             Fraction(int(square)) * (STEP / Fraction(s)) ** 2 for square, s in zip(squares, stddevs, strict=True)
         )

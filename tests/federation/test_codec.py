@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import ledgerwood as lw
-from ledgerwood.curator import CandidateBins, DeclaredStatistic, LeafMoments, LeafQuery
+from ledgerwood.curator import CandidateBins, DeclaredStatistic, LeafClassGradients, LeafMoments, LeafQuery, WholeSums
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import BadMessage
@@ -63,7 +63,20 @@ def test_queries_come_back_with_their_trees_and_bins():
     ensemble = Ensemble(initial_score=0.5, trees=(tree(), tree(2.0)))
     query = LeafMoments(loss="squared", clip=1.0).of(tree().structure, ensemble)
     bins = CandidateBins.of((FeatureCells(ordered=4, equality=(4,)), FeatureCells(ordered=0, equality=(0, 1))))
-    for value in (query, bins, GaussianMechanism(stddev=2.0), lw.Schema.uniform(0, 1, target=lw.Numeric("t", 0, 1))):
+    leaf = LeafClassGradients(classes=3, clip=0.5)
+    several = Ensemble.of_classes((0.5, 0.0, -0.25)).extended(
+        Tree(structure=tree().structure, values=np.arange(tree().structure.n_leaves * 3.0).reshape(-1, 3))
+    )
+    joint = leaf.of(tree().structure, several)
+    whole = WholeSums(leaf=leaf, bits=9, weight_bits=3).of(tree().structure, several)
+    for value in (
+        joint,
+        whole,
+        query,
+        bins,
+        GaussianMechanism(stddev=2.0),
+        lw.Schema.uniform(0, 1, target=lw.Numeric("t", 0, 1)),
+    ):
         assert same(unpack(pack(value)), value)
 
 

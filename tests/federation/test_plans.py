@@ -12,7 +12,7 @@ from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSampl
 from ledgerwood.accounting.events.base import walk
 from ledgerwood.curator.places.federated_plans import DRAWS, OF_ALL_ROWS, RELEASES, require_plain
 from ledgerwood.errors import PrivacyError, RoundViolation
-from ledgerwood.mechanisms import MECHANISMS, BallShifts, BoxShifts
+from ledgerwood.mechanisms import MECHANISMS, BallShifts, BlockShifts, BoxShifts
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 from .conftest import SCHEMA
@@ -166,6 +166,7 @@ SETS = (
     BoxShifts(boxes=((2.0, 2.0),)),
     BallShifts(radius=2.0),
     BallShifts(radius=2.0, l1_radius=3.0),
+    BlockShifts(norms=BoxShifts(boxes=((1.0, 2.0),)), sizes=(1, 1)),
 )
 
 

@@ -25,6 +25,19 @@ def test_a_test_counts_with_the_variance_that_it_makes():
     assert np.var(tree.values) == pytest.approx(66.0 / 4.0)
 
 
+def test_of_several_classes_the_variances_add_up():
+    generator = np.random.default_rng(0)
+    structure = TreeStructure(
+        feature=np.array([0, 1, 2], np.int32), split=np.array([3, 2, 4], np.uint16), equals=np.zeros(3, np.bool_)
+    )
+    values = generator.normal(size=(4, 3))
+    joint = Ensemble.of_classes((0.0,) * 3).extended(Tree(structure=structure, values=values))
+    root = ((values[:2].mean(0) - values[2:].mean(0)) ** 2).sum()
+    below = [0.5 * ((values[i] - values[i + 1]) ** 2).sum() for i in (0, 2)]
+    expected = np.array([root, *below]) / (root + sum(below))
+    np.testing.assert_allclose(feature_importances(joint, 3), expected, rtol=1e-12)
+
+
 def test_a_node_that_sends_every_row_right_counts_nothing():
     none = chosen((0, 1)).taken(np.array([-1]))
     structure = TreeStructure.root().deeper(none).deeper(chosen((1, 2), (2, 2)))

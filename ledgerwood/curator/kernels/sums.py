@@ -75,18 +75,16 @@ def curvature_steps(gradient, curvature_scale, clip, per_unit, squared_radius):
 
 
 @numba.njit(inline="always")
-def _pays(left, row, first, second, costs, first_weight, second_weight):
+def pays(left, row, first, second, costs, first_weight, second_weight):
     """Charge a row for its own contribution, if that fits what it has left; whether it does.
 
     Args:
         left: int64 (n_rows,), units.
-        first, second: the row's contribution, in grid steps.
+        first, second: the squares of the row's contribution, as floats, in squared grid steps.
         costs: see `accounting.row_costs`.
         first_weight, second_weight: the share of the largest squared norm that a squared step has; rounded up.
     """
-    share = (float(first) * float(first) * first_weight + float(second) * float(second) * second_weight) * (
-        1 + 2.0**-48
-    )
+    share = (first * first_weight + second * second_weight) * (1 + 2.0**-48)
     # Off the table itself: numba's file cache would not see that a constant of another file changed.
     place = min(share, 1.0) * (len(costs) - 2)
     point = np.int64(place)
@@ -132,7 +130,7 @@ def moment_sums(
         sampled: bool (n_rows,), or empty where every row takes part.
         drop: whether a row whose gradient is beyond the clip contributes 0.
         left: int64 (n_rows,), what each row has left of its limit, or empty where no filter holds. A row that has too
-            little contributes 0; the others are charged, drawn or not: see `_pays`.
+            little contributes 0; the others are charged, drawn or not: see `pays`.
         leaves: int32 (n_rows,), filled with each row's leaf.
         partial: int64 (n_chunks, n_leaves, 2), zeros.
     """
@@ -152,7 +150,10 @@ def moment_sums(
             second = truncated(gradient, clip, per_unit, clip_steps)
             if weighted:
                 second = weighed(second, first, per_unit)
-            if len(left) > 0 and not _pays(left, row, first, second, costs, first_weight, second_weight):
+            if len(left) > 0 and not pays(
+                left, row, float(first) * float(first), float(second) * float(second), costs, first_weight,
+                second_weight,
+            ):  # fmt: skip
                 continue
             if not absent:
                 partial[chunk, leaf, 0] += first
@@ -206,7 +207,10 @@ def curvature_sums(
             if len(weights) > 0:
                 first = weighed(first, weights[row], per_unit)
                 second = weighed(second, weights[row], per_unit)
-            if len(left) > 0 and not _pays(left, row, first, second, costs, first_weight, second_weight):
+            if len(left) > 0 and not pays(
+                left, row, float(first) * float(first), float(second) * float(second), costs, first_weight,
+                second_weight,
+            ):  # fmt: skip
                 continue
             if not absent:
                 partial[chunk, leaf, 0] += first

@@ -12,8 +12,9 @@ from ledgerwood.curator.kernels import histograms as kernels
 from ledgerwood.curator.kernels.growing_histograms import NamedRoom, fresh
 from ledgerwood.curator.kernels.sparse_sums import sums_by_bin
 from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
-from ledgerwood.ensemble import FeatureCells, require_thresholds
+from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import RoundViolation
+from ledgerwood.feature_cells import require_thresholds
 from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 MAX_SUMS = 1 << 24

@@ -26,9 +26,10 @@ from ledgerwood.curator.queries.units import grid_of, in_units, refuse_weights, 
 from ledgerwood.curator.views.tree_rows import Mask, RowScores, TreeRows, TreeShape
 from ledgerwood.ensemble import SplitTests
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
+from ledgerwood.mechanisms.block_shifts import Shifts
 from ledgerwood.sparse_cells import SparseCells
 
-LeafSumsQuery = LeafQuery[BoxShifts] | LeafQuery[BallShifts] | LeafQuery[BoxShifts | BallShifts]
+LeafSumsQuery = LeafQuery[BoxShifts] | LeafQuery[BallShifts] | LeafQuery[BoxShifts | BallShifts] | LeafQuery[Shifts]
 """A query of `LeafMoments` or `LeafCurvatures`, or of one of them in whole units."""
 
 
@@ -59,7 +60,7 @@ class BinSums:
         """Steps of both columns."""
         return self.leaf.grid
 
-    def sensitivity(self, adjacency: Adjacency) -> BoxShifts | BallShifts:
+    def sensitivity(self, adjacency: Adjacency) -> Shifts:
         """That of the leaf query in each of the features at once: root(len(bins)) times its L2 norm."""
         return self.leaf.sensitivity(adjacency).repeated(histograms=len(self.bins))
 
@@ -99,7 +100,7 @@ class SideSums:
         """Steps of both columns."""
         return self.leaf.grid
 
-    def sensitivity(self, adjacency: Adjacency) -> BoxShifts | BallShifts:
+    def sensitivity(self, adjacency: Adjacency) -> Shifts:
         """That of the leaf query in each of the places at once: a row passes the tests of one leaf, one a place."""
         return self.leaf.sensitivity(adjacency).repeated(histograms=self.tests_a_leaf)
 

@@ -11,6 +11,9 @@ import abc
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, final, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import STEP, LargeGradients
@@ -89,6 +92,11 @@ class LeafStatistic(abc.ABC, Generic[S_co]):
     def uses_scores(self) -> bool:
         """True if rows contribute by their scores, so that an ensemble is needed."""
 
+    @property
+    def joint_classes(self) -> int:
+        """K, if rows contribute by a score for each of K classes, by trees that all classes share; else 0."""
+        return 0
+
     @abc.abstractmethod
     def sensitivity(self, adjacency: Adjacency) -> S_co:
         """The shifts of all leaves' numbers between neighbouring tables."""
@@ -127,6 +135,8 @@ class LeafQuery(Placed, Generic[S_co]):
         if numbers > MAX_LEAF_NUMBERS:
             raise _validate.fail("leaves * width", numbers, f"at most {MAX_LEAF_NUMBERS}", "numbers")
         object.__setattr__(self, "positive", class_place(self.positive))
+        if self.statistic.joint_classes and self.positive is not None:
+            raise _validate.fail("positive", self.positive, "None: the statistic is of all classes", "classes")
 
     @property
     def grid(self) -> Grid:
@@ -172,6 +182,11 @@ class LeafRows:
         """The scores, brought up to the query's ensemble, and the targets."""
         return self.rows.scored(self.query.scored_by, self.query.positive)
 
+    @property
+    def class_scores(self) -> NDArray[np.float64]:
+        """The scores of all classes, brought up to the query's ensemble; float64 (n_rows, n_classes)."""
+        return self.rows.scored_jointly(self.query.scored_by)
+
 
 LEAVES: Registry[TreeShape, LeafRows] = Registry("is not a statistic of leaves that this curator carries out")
 
@@ -188,8 +203,12 @@ def check_leaves(query: LeafQuery[object], shape: TreeShape) -> None:
     LEAVES.evaluation(query.statistic).check(query.statistic, shape)
     shape.require_structure(query.structure)
     if query.statistic.uses_scores:
-        shape.require_ensemble(query.scored_by)
-        shape.require_class(query.positive)
+        joint = query.statistic.joint_classes
+        shape.require_ensemble(query.scored_by, joint)
+        if joint:
+            shape.require_classes(joint)
+        else:
+            shape.require_class(query.positive)
 
 
 def _filtered(query: LeafQuery[object]) -> bool:

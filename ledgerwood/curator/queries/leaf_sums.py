@@ -21,6 +21,7 @@ from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator.grid import GRID_EXPONENT, PER_UNIT, STEP, LargeGradients, Loss
 from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.queries.classes.gradients import LeafClassGradients, class_gradient_sums
 from ledgerwood.curator.queries.leaf_statistics import (
     LEAVES,
     MAX_CURVATURE_SCALE,
@@ -36,7 +37,7 @@ from ledgerwood.curator.queries.registry import Integers, no_refusal
 from ledgerwood.curator.queries.units import MAX_BITS, refuse_weights, scaled_boxes, whole_bits
 from ledgerwood.curator.views.tree_rows import NO_FILTER, RowBudgets, TreeShape
 from ledgerwood.errors import RoundViolation
-from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
+from ledgerwood.mechanisms import BallShifts, BlockShifts, BoxShifts, Grid
 
 
 @final
@@ -165,8 +166,8 @@ def require_sums(statistic: object, what: str) -> LeafSums:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
-    """Sums of a leaf statistic in whole units of 2**-bits, shape (n_leaves, 2).
+class WholeSums(LeafStatistic[BoxShifts | BallShifts | BlockShifts]):
+    """Sums of a leaf statistic in whole units of 2**-bits, of its shape.
 
     Each row's contribution is truncated toward zero to whole units before it is added, so that its norm is no larger.
     For noise that is drawn on whole numbers, and of which parties may add shares
@@ -175,21 +176,22 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
     Args:
         leaf: what is added up; its rows have no weights of their own.
         bits: in [0, 20]; a unit is 2**-bits of the leaf statistic's.
-        weight_bits: in [0, bits]; a unit of the first column of `LeafMoments` is 2**-weight_bits rows. None: `bits`.
+        weight_bits: in [0, bits]; a unit of the first column, if it counts rows, is 2**-weight_bits rows. None: `bits`.
 
     Raises:
         InvalidParameter: another statistic, a number of bits outside its bound, a clip of less than a unit, or other
             units for the first column of `LeafCurvatures`, whose columns share one ball.
     """
 
-    leaf: LeafSums
+    leaf: LeafSums | LeafClassGradients
     bits: int
     weight_bits: int | None = None
 
     def __post_init__(self) -> None:
         # A subclass could state any sensitivity.
-        if type(self.leaf) not in (LeafMoments, LeafCurvatures):
-            raise _validate.fail("leaf", type(self.leaf).__name__, "LeafMoments or LeafCurvatures", "statistic")
+        if type(self.leaf) not in (LeafMoments, LeafCurvatures, LeafClassGradients):
+            wanted = "LeafMoments or LeafCurvatures, or LeafClassGradients"
+            raise _validate.fail("leaf", type(self.leaf).__name__, wanted, "statistic")
         bits = whole_bits("bits", self.bits, MAX_BITS)
         weight_bits = bits if self.weight_bits is None else whole_bits("weight_bits", self.weight_bits, bits)
         object.__setattr__(self, "bits", bits)
@@ -219,7 +221,7 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
     @property
     def grid(self) -> Grid:
         """Whole units."""
-        return Grid(exponents=(0, 0))
+        return Grid(exponents=(0,) * self.width)
 
     @property
     def width(self) -> int:
@@ -231,12 +233,20 @@ class WholeSums(LeafStatistic[BoxShifts | BallShifts]):
         """True: the sums are of gradients."""
         return True
 
-    def sensitivity(self, adjacency: Adjacency) -> BoxShifts | BallShifts:
+    @property
+    def joint_classes(self) -> int:
+        """That of the leaf statistic."""
+        return self.leaf.joint_classes
+
+    def sensitivity(self, adjacency: Adjacency) -> BoxShifts | BallShifts | BlockShifts:
         """That of the leaf statistic, in units."""
-        shifts = self.leaf.sensitivity(adjacency)
-        if isinstance(shifts, BallShifts):
-            return BallShifts(radius=shifts.radius * self.units)
-        return scaled_boxes(shifts, (2.0 ** (self.bits - self.coarser), self.units))
+        shifts, units = self.leaf.sensitivity(adjacency), (2.0 ** (self.bits - self.coarser), self.units)
+        match shifts:
+            case BallShifts():
+                return BallShifts(radius=shifts.radius * self.units)
+            case BlockShifts():
+                return BlockShifts(norms=scaled_boxes(shifts.norms, units), sizes=shifts.sizes)
+        return scaled_boxes(shifts, units)
 
 
 class RowSteps(NamedTuple):
@@ -290,7 +300,8 @@ def _curvatures(statistic: LeafCurvatures, leaves: LeafRows) -> Integers:
 
 
 def _check_whole(statistic: WholeSums, shape: TreeShape) -> None:
-    require_sums(statistic.leaf, "has whole sums")
+    if type(statistic.leaf) is not LeafClassGradients:
+        require_sums(statistic.leaf, "has whole sums")
     refuse_weights(shape)
 
 
@@ -299,6 +310,10 @@ def _whole(statistic: WholeSums, leaves: LeafRows) -> Integers:
     if isinstance(statistic.leaf, LeafMoments):
         sums = moment_sums(statistic.leaf, leaves, NO_FILTER, statistic.units)
         sums[:, 0] >>= statistic.coarser  # exact: each row adds one row
+        return sums
+    if isinstance(statistic.leaf, LeafClassGradients):
+        sums = class_gradient_sums(statistic.leaf, leaves, NO_FILTER, 1.0 / statistic.units)
+        sums[:, 0] >>= statistic.coarser
         return sums
     return _curvature_sums(statistic.leaf, leaves, NO_FILTER, statistic.units, statistic.squared_radius_units)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ledgerwood.curator.inputs.encoding import signs
 from ledgerwood.curator.inputs.values import Weights
-from ledgerwood.curator.kernels import sums as kernels
+from ledgerwood.curator.kernels import class_sums, sums
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure, add_values
 from ledgerwood.errors import RoundViolation
 from ledgerwood.schema import Schema
@@ -54,13 +54,20 @@ class TreeShape:
         if not structure.tests_only(self.n_features):
             raise RoundViolation(f"a tree tests features outside {self.features}")
 
-    def require_ensemble(self, ensemble: Ensemble) -> None:
+    def require_ensemble(self, ensemble: Ensemble, classes: int = 0) -> None:
         """Refuse a foreign ensemble: a subclass could hold values for other leaves than its trees have.
 
         A tree of it that tests features that are not there is refused too, as one alone is.
+
+        Args:
+            ensemble: whose scores a query needs.
+            classes: how many scores it needs of each row, one for each class; 0 for one score.
         """
         if not {type(ensemble), *map(type, ensemble.trees)} <= {Ensemble, Tree}:
             raise RoundViolation(f"{type(ensemble).__name__} is not an Ensemble of plain trees")
+        if ensemble.n_classes != classes:
+            needs, has = (f"{n} scores" if n else "one score" for n in (classes, ensemble.n_classes))
+            raise RoundViolation(f"the query needs {needs} of each row, and its ensemble has {has}")
         for tree in ensemble.trees:
             self.require_structure(tree.structure)
 
@@ -144,11 +151,11 @@ class RowScores:
     """Scores of one growing ensemble, and the targets that they are to meet.
 
     Args:
-        targets: float64 (n_rows,), in [-1, 1]; NaN for a row that takes no part.
-        scores: float64 (n_rows,), zeros.
+        targets: float64 (n_rows,), in [-1, 1]; NaN for a row that takes no part. Empty of several classes' scores.
+        scores: float64 (n_rows,), zeros; (n_rows, n_classes) of several classes' scores.
 
     Attributes:
-        scores: float64 (n_rows,), by `prefix`.
+        scores: by `prefix`.
         prefix: the ensemble that has been added up; None: the scores are no ensemble's, as after an interrupt.
     """
 
@@ -157,7 +164,7 @@ class RowScores:
     def __init__(self, targets: NDArray[np.float64], scores: NDArray[np.float64]) -> None:
         self.targets = targets
         self.scores = scores
-        self.prefix: Ensemble | None = Ensemble(initial_score=0.0)
+        self.prefix: Ensemble | None = Ensemble(initial_score=0.0) if scores.ndim == 1 else None
 
 
 @final
@@ -171,18 +178,20 @@ class RowState:
 
     Attributes:
         scored: the scores of one ensemble for each class that is told from the others.
+        jointly: the scores of one ensemble for all classes, by trees that they share; None if no query needed them.
         leaves: int32 (n_rows,), each row's leaf in `routed`.
         routed: None: the leaves are no tree's.
         memories: what evaluators keep, by its type; see `TreeRows.memory`.
         buffers: where the arrays of a row axis that they keep lie.
     """
 
-    __slots__ = ("_room", "buffers", "leaves", "memories", "routed", "scored")
+    __slots__ = ("_room", "buffers", "jointly", "leaves", "memories", "routed", "scored")
 
     def __init__(self, targets: NDArray[np.float64], room: Room = np.zeros, keeping: Room = np.zeros) -> None:
         self._room = room
         self.buffers = Buffers(keeping)
         self.scored: dict[int | None, RowScores] = {None: RowScores(targets, room(len(targets)))}
+        self.jointly: RowScores | None = None
         self.leaves = room(-(-len(targets) // 2)).view(np.int32)[: len(targets)]
         self.routed: TreeStructure | None = None
         self.memories: dict[type, Any] = {}
@@ -192,6 +201,12 @@ class RowState:
         own = self._room(len(targets))
         own[:] = targets
         self.scored[positive] = RowScores(own, self._room(len(targets)))
+
+    def tell_jointly(self, classes: int) -> RowScores:
+        """Begin to keep a score of each row for each of these classes."""
+        n_rows = len(self.leaves)
+        self.jointly = RowScores(np.empty(0), self._room(n_rows * classes).reshape(n_rows, classes))
+        return self.jointly
 
 
 @final
@@ -241,7 +256,7 @@ class TreeRows:
 
     def blocks(self, *size: int) -> NDArray[np.int64]:
         """Zeros for sums by block of rows, int64 (n_blocks, *size)."""
-        return np.zeros((kernels.n_chunks(self.n_rows), *size), dtype=np.int64)
+        return np.zeros((sums.n_chunks(self.n_rows), *size), dtype=np.int64)
 
     @contextmanager
     def routing(self, tree: TreeStructure) -> Iterator[NDArray[np.int32]]:
@@ -258,12 +273,22 @@ class TreeRows:
         """Targets of the class that is told from the others, and scores by the ensemble."""
         self.shape.require_ensemble(ensemble)
         self.shape.require_class(positive)
-        state = self._state_of(positive)
+        return self._brought_up(self._state_of(positive), ensemble)
+
+    def scored_jointly(self, ensemble: Ensemble) -> NDArray[np.float64]:
+        """Scores by the ensemble for each class of the table, float64 (n_rows, n_classes)."""
+        classes = self.shape.n_classes
+        self.shape.require_ensemble(ensemble, classes)
+        state = self.state.jointly
+        return self._brought_up(self.state.tell_jointly(classes) if state is None else state, ensemble).scores
+
+    def _brought_up(self, state: RowScores, ensemble: Ensemble) -> RowScores:
+        """The scores by the ensemble: what it has more than the one that they are of is added."""
         prefix = state.prefix
         if prefix is None or not ensemble.extends(prefix):
             state.prefix = None
-            state.scores[:] = ensemble.initial_score
-            prefix = state.prefix = Ensemble(initial_score=ensemble.initial_score)
+            state.scores[:] = ensemble.start
+            prefix = state.prefix = ensemble.of_first(0)
         trees = ensemble.trees[len(prefix.trees) :]
         for tree in trees:
             self.shape.require_structure(tree.structure)
@@ -272,10 +297,11 @@ class TreeRows:
             # An interrupt comes when a loop has ended: whether the tree was added is then not known.
             state.prefix = None
             if structure is self.state.routed:
-                kernels.add_leaf_values(self.n_rows, self.state.leaves, tree.values, state.scores)
+                add = class_sums.add_class_values if tree.n_classes else sums.add_leaf_values
+                add(self.n_rows, self.state.leaves, tree.values, state.scores)
             else:
                 add_values((tree,), self.cells, state.scores)
-            state.prefix = Ensemble(initial_score=ensemble.initial_score, trees=ensemble.trees[:number])
+            state.prefix = ensemble.of_first(number)
         return state
 
     def memory(self, kind: type[M]) -> M:

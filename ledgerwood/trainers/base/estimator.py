@@ -39,6 +39,9 @@ class AbstractTreeEstimator(AbstractTrainer):
     def _require_loaded(self, model: Ensemble) -> None:
         if not all(tree.structure.tests_only(self.n_features_in_) for tree in model.trees):
             raise InvalidParameter(f"trees that test more features than its {self.n_features_in_}")
+        classes = len(getattr(self.schema_.target, "categories", ()))
+        if model.n_classes not in {0, classes}:
+            raise InvalidParameter(f"trees of {model.n_classes} classes, for a target of {classes}")
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         cells = self._cells(X)  # which checks that there is a model
@@ -48,11 +51,19 @@ class AbstractTreeEstimator(AbstractTrainer):
     def _class_scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "ensemble_")
         forests = forest_count(len(self.classes_))
+        if self._is_multinomial:
+            scores = self._scores(X)
+            # scikit-learn's scorers expect one number a row of two classes: the logarithm of their odds.
+            return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
         if forests == 1:
             return self._scores(X)
         cells = self._cells(X)
         with threads(self.n_jobs):
             return np.column_stack([forest.scores(cells) for forest in unstacked(self.ensemble_, forests)])
+
+    @property
+    def _is_multinomial(self) -> bool:
+        return bool(self.ensemble_.n_classes)
 
     @property
     def _largest_probability(self) -> float:

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ledgerwood.curator import Categorical, Numeric, Schema, sorted_classes
@@ -38,7 +38,8 @@ class AbstractClassifier(ClassifierMixin, AbstractTrainer):  # type: ignore[misc
     """An estimator of declared or estimated classes.
 
     Of two, the score grows with the probability of the second one. Of K > 2 each has a score of its own, by which it is
-    told from all others (docs/explanation/several-classes.md#one-against-all). Of one class nothing is asked.
+    told from all others (docs/explanation/several-classes.md#one-against-all), or that is one of a softmax's, where one
+    tree serves all classes (docs/explanation/several-classes.md#joint-classes). Of one class nothing is asked.
 
     A trainer that learns two classes only sets `_several_classes` to False, and refuses schemas of more.
     """
@@ -67,10 +68,16 @@ class AbstractClassifier(ClassifierMixin, AbstractTrainer):  # type: ignore[misc
         return self._class_scores(X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes; float64 (n_rows, K). Of more than two: each class's own, brought to sum 1."""
+        """Probabilities of the classes; float64 (n_rows, K).
+
+        Of more than two: each class's own, brought to sum 1. Of trees that all classes share: the softmax of scores.
+        """
         scores = self.decision_function(X)
         if len(self.classes_) == 1:
             return np.ones((len(scores), 1))
+        if self._is_multinomial:
+            joint = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
+            return np.asarray(softmax(joint, axis=1))
         if scores.ndim == 1:
             return self._pull(scores)
         own = np.column_stack([self._pull(scores[:, place])[:, 1] for place in range(scores.shape[1])])

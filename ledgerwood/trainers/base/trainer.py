@@ -401,6 +401,11 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
             "random_state", self.random_state, "None (secure noise) or a whole number >= 0 (a test)", "seed"
         )
 
+    @property
+    def _is_multinomial(self) -> bool:
+        """Whether class scores are of one softmax, and not of each class against all others."""
+        return False
+
     def _class_scores(self, X: Any) -> NDArray[np.float64]:
         """Raw scores of a classifier: float64 (n_rows,) of two classes, (n_rows, K) of more."""
         return self._scores(X)

@@ -22,6 +22,7 @@ from ledgerwood.mechanisms import (
     GaussianMechanism,
     SkellamMechanism,
 )
+from ledgerwood.mechanisms.block_shifts import Shifts
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.parameters import AbstractBoostedEstimator
 from ledgerwood.trainers.base.plan import AbstractBoostedPlan, too_small
@@ -117,7 +118,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
     # ------------------------------------------------------------------------------------------------------- noise
 
     @property
-    def asked(self) -> LeafStatistic[BoxShifts | BallShifts]:
+    def asked(self) -> LeafStatistic[Shifts]:
         """The statistic that is released of each leaf: in whole units for Skellam noise."""
         return self.leaf if self.noise == "gaussian" else self.whole_leaves.query
 

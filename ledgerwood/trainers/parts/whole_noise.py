@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.curator import LeafCurvatures, LeafMoments, WholeSums
+from ledgerwood.curator import LeafClassGradients, LeafCurvatures, LeafMoments, WholeSums
 from ledgerwood.curator.queries.units import MAX_BITS
 from ledgerwood.mechanisms import SkellamMechanism
 
@@ -38,9 +38,9 @@ def skellam_noise(stddev: float, bits: int) -> SkellamMechanism:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeLeaves:
-    """The pair of a leaf's sums, in whole units, and its Skellam noise.
+    """The pair of a leaf's sums, in whole units, and its Skellam noise; or its rows and the gradients of all classes.
 
-    Both columns have noise of one variance in their units. Rows are counted in units that are coarser by a power of
+    All columns have noise of one variance in their units. Rows are counted in units that are coarser by a power of
     two, so that their share of the sensitivity is about `count_share`; hessians and gradients share one ball, so one
     unit.
 
@@ -50,7 +50,7 @@ class WholeLeaves:
         count_share: of the squared L2 sensitivity for the number of rows, to the next power of two.
     """
 
-    leaf: LeafMoments | LeafCurvatures
+    leaf: LeafMoments | LeafCurvatures | LeafClassGradients
     noise_multiplier: float
     count_share: float
 
@@ -60,13 +60,14 @@ class WholeLeaves:
         if isinstance(self.leaf, LeafCurvatures):
             return 0
         ratio = (1.0 - self.count_share) / self.count_share
-        return min(max(round(0.5 * math.log2(ratio) - math.log2(self.leaf.clip)), 0), MAX_BITS)
+        largest = self.leaf.radius if isinstance(self.leaf, LeafClassGradients) else self.leaf.clip
+        return min(max(round(0.5 * math.log2(ratio) - math.log2(largest)), 0), MAX_BITS)
 
     @property
     def stddevs(self) -> tuple[float, float]:
-        """Standard deviations of both columns' noise, in the leaf statistic's units."""
+        """Standard deviations of the first column's noise, and of all others', in the leaf statistic's units."""
         shifts = self.leaf.sensitivity(Adjacency.ADD_REMOVE)
-        gradient = self.noise_multiplier * shifts.l2((2.0**self.coarser, 1.0))
+        gradient = self.noise_multiplier * shifts.l2((2.0**self.coarser, *(1.0,) * (self.leaf.width - 1)))
         return gradient * 2.0**self.coarser, gradient
 
     @property
@@ -85,6 +86,6 @@ class WholeLeaves:
         return skellam_noise(self.stddevs[1], self.bits)
 
     def in_leaf_units(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Released sums (..., 2) in the leaf statistic's units."""
+        """Released sums (..., width) in the leaf statistic's units."""
         bits = self.bits
-        return np.asarray(released * np.array([2.0 ** (self.coarser - bits), 2.0**-bits]))
+        return np.asarray(released * np.array([2.0 ** (self.coarser - bits), *[2.0**-bits] * (self.leaf.width - 1)]))

@@ -20,7 +20,7 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event, Repeated
 from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import CandidateBins, Categorical, Loss, Schema, gini_range, label_range
-from ledgerwood.curator.queries.class_counts import class_number
+from ledgerwood.curator.queries.classes.counts import class_number
 from ledgerwood.curator.queries.row_counts import MAX_COUNTS
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter, SchemaError

@@ -1,7 +1,7 @@
 """PrivaTree: the training loop (Algorithm 1 of the paper), and its estimator for scikit-learn.
 
 Where the paper or its code is wrong, the sound version is here: docs/explanation/privatree.md#privatree-deviations.
-Numbers of rows by class are in `curator.queries.class_counts`, impurities in `curator.queries.splits`; no gradients.
+Numbers of rows by class are in `curator.queries.classes.counts`, impurities in `curator.queries.splits`; no gradients.
 """
 
 import dataclasses

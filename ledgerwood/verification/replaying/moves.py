@@ -29,6 +29,7 @@ from ledgerwood.accounting.events import (
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import (
     BallShifts,
+    BlockShifts,
     BoxShifts,
     EllipticalGaussianMechanism,
     ExponentialMechanism,
@@ -41,7 +42,7 @@ from ledgerwood.mechanisms import (
     SkellamMechanism,
     UtilityRange,
 )
-from ledgerwood.verification.sensitivity.distances import root_below
+from ledgerwood.verification.sensitivity.distances import block_norms, root_below
 
 Integers = NDArray[np.int64]
 Columns = tuple[Fraction, ...]
@@ -127,6 +128,13 @@ def _set_faults(rows: list[Columns], sensitivity: object, adjacency: Adjacency) 
             )
             if sum(squares) > Fraction(radius) ** 2:
                 faults.append((f"a norm of at most {radius!r}", _rows_shown(rows)))
+        case BlockShifts(norms=norms):
+            most = max(_rows_of(norms))
+            lengths, together = block_norms(rows, sensitivity)
+            if not _within(lengths, norms.l1_boxes, 1):
+                faults.append((f"blocks' norms in a box of {norms.l1_boxes} (added up)", _rows_shown(rows)))
+            if not _within(together, norms.l2_boxes, 2):
+                faults.append((f"blocks' norms in a box of {norms.l2_boxes} (L2)", _rows_shown(rows)))
         case _:
             raise ReplayFailed(f"{type(sensitivity).__name__} is a shift set that a replay does not know")
     if len(rows) > most:

@@ -30,7 +30,7 @@ from ledgerwood.curator import (
 )
 from ledgerwood.curator.queries.registry import COLUMNS, TREES, name_of
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
-from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
+from ledgerwood.mechanisms import BallShifts, BlockShifts, BoxShifts, Grid, UtilityRange
 from ledgerwood.verification.figures import Seeded, beside, generator_of
 from ledgerwood.verification.sensitivity.distances import Gap, Norm, Shifts, shift_gap
 from ledgerwood.verification.sensitivity.domains import Data, Neighbour, RowKind, domain
@@ -279,7 +279,7 @@ class TableGauge:
                 "(unit: statistic)"
             )
         shifts: Any = query.sensitivity(adjacency) if claimed is None else claimed
-        if not isinstance(shifts, BoxShifts | BallShifts | UtilityRange):
+        if not isinstance(shifts, BoxShifts | BallShifts | BlockShifts | UtilityRange):
             raise InvalidParameter(f"claimed={shifts!r} must be a shift set for a query of a table (unit: statistic)")
         grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
         return cls(read=_reader(query, schema, bins), grid=grid, shifts=shifts)

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
+from ledgerwood.mechanisms import BallShifts, BlockShifts, BoxShifts, Grid, UtilityRange
 from ledgerwood.verification.sensitivity.domains import Data
 
 Norm = Literal["l1", "l2", "linf", "range"]
 """Of the difference d of two values; range is max d - min d, what the choices of an exponential mechanism depend on."""
-Shifts = BoxShifts | BallShifts | UtilityRange
+Shifts = BoxShifts | BallShifts | BlockShifts | UtilityRange
 
 
 @final
@@ -191,6 +191,10 @@ def shift_gap(first: NDArray[np.int64], second: NDArray[np.int64], *, grid: Grid
         square: Fraction | None = sum(squares, Fraction(0)) / Fraction(shifts.radius) ** 2
         wide = sum((root_below(sum((d * d for d in row), Fraction(0))) for row in rows), Fraction(0))
         factor: Fraction | None = wide / Fraction(shifts.l1_radius or shifts.radius)
+    elif isinstance(shifts, BlockShifts):
+        lengths, together = block_norms(rows, shifts)
+        factor = _growth(lengths, shifts.norms.l1_boxes, 1)
+        square = _growth(together, shifts.norms.l2_boxes, 2)
     else:
         sums = [sum((abs(row[i]) for row in rows), Fraction(0)) for i in range(columns)]
         factor = _growth(sums, shifts.l1_boxes, 1)
@@ -199,6 +203,21 @@ def shift_gap(first: NDArray[np.int64], second: NDArray[np.int64], *, grid: Grid
         return Gap(distance=distance, ratio=math.inf, refuted=True, moved=True)
     ratio = max(factor, root_below(square))
     return Gap(distance=distance, ratio=float(ratio), refuted=factor > 1 or square > 1, moved=True)
+
+
+def block_norms(rows: list[tuple[Fraction, ...]], shifts: BlockShifts) -> tuple[list[Fraction], list[Fraction]]:
+    """Of each block of columns, the rows' Euclidean norms added up, each rounded down; and their exact squares.
+
+    Args:
+        rows: that move, one number a column.
+        shifts: which columns are of one block.
+    """
+    ends = [0, *itertools.accumulate(shifts.sizes)]
+    squares = [
+        [sum((d * d for d in row[begin:end]), Fraction(0)) for begin, end in itertools.pairwise(ends)] for row in rows
+    ]
+    lengths = [sum(map(root_below, block), Fraction(0)) for block in zip(*squares, strict=True)]
+    return lengths, [sum(block, Fraction(0)) for block in zip(*squares, strict=True)]
 
 
 def _range_gap(first: NDArray[np.int64], second: NDArray[np.int64], grid: Grid, shifts: UtilityRange) -> Gap:

@@ -180,5 +180,5 @@ def test_a_curvature_above_the_radius_loses_steps_of_its_hessian_or_counts_nothi
 def test_a_row_reads_its_cost_off_a_table_of_any_number_of_chords():
     for costs in ([0.0, 100.0, 100.0], [0.0, 10.0, 50.0, 75.0, 100.0, 100.0]):
         left = np.array([1000])
-        assert kernels._pays(left, 0, 1, 0, np.array(costs), 0.5, 0.0)
+        assert kernels.pays(left, 0, 1.0, 0.0, np.array(costs), 0.5, 0.0)
         assert left[0] == 1000 - 50

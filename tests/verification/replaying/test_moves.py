@@ -16,6 +16,7 @@ from ledgerwood.accounting.events import (
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.mechanisms import (
     BallShifts,
+    BlockShifts,
     BoxShifts,
     CategoricalCandidates,
     EllipticalGaussianMechanism,
@@ -147,6 +148,27 @@ def test_a_ball_bounds_all_rows_together():
     assert moved([(3, 4), (3, 4)], sensitivity=both, mechanism=mechanism, grid=grid, adjacency=A).faults == ()
     assert moved([(1, 1)] * 3, sensitivity=both, mechanism=mechanism, grid=grid, adjacency=A).faults
     assert moved([(1, 1)] * 4, sensitivity=both, mechanism=mechanism, grid=grid, adjacency=R).faults == ()
+
+
+def test_blocks_bound_the_norm_of_each_block():
+    grid, mechanism = Grid(exponents=(0, -2, -2)), EllipticalGaussianMechanism(stddevs=(5.0, 1.0, 1.0))
+    once = BlockShifts(norms=BoxShifts(boxes=((1.0, 1.25),)), sizes=(1, 2))
+    settings = {"mechanism": mechanism, "grid": grid}
+    inside = moved([(1, 3, 4)], sensitivity=once, **settings)
+    assert (inside.faults, inside.share) == ((), pytest.approx(1.0))
+    assert float(inside.norm) == pytest.approx(math.hypot(1 / 5, 1.25))
+    for beyond in ([(2, 0, 0)], [(1, 4, 4)], [(1, 0, 6)], [(0, 0, 1), (0, 1, 0)]):
+        assert moved(beyond, sensitivity=once, **settings).faults
+    replaced = BlockShifts(
+        norms=BoxShifts(boxes=((0.0, 2.5), *BoxShifts.moved(boxes=((1.0, 1.25),)).boxes),
+                        l1_boxes=((0.0, 2.5), (2.0, 2.5))),
+        sizes=(1, 2),
+    )  # fmt: skip
+    settings |= {"sensitivity": replaced, "adjacency": R}
+    for within in ([(0, 6, 8)], [(1, 3, 4), (-1, 4, -3)], [(1, 5, 0), (-1, 0, 5)], [(1, 3, 4)]):
+        assert moved(within, **settings).faults == ()
+    for beyond in ([(0, 6, 9)], [(1, 6, 8)], [(1, 3, 4), (-1, 5, 4)], [(2, 0, 0)], [(0, 1, 0)] * 3):
+        assert moved(beyond, **settings).faults
 
 
 @pytest.mark.parametrize(

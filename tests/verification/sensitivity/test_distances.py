@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid, UtilityRange
+from ledgerwood.mechanisms import BallShifts, BlockShifts, BoxShifts, Grid, UtilityRange
 from ledgerwood.verification.sensitivity.distances import plain_gap, shift_gap, value_of
 
 NAN, INF = math.nan, math.inf
@@ -135,6 +135,29 @@ def test_balls_have_two_radii():
     wide = BallShifts(radius=5 * math.sqrt(2) + 1e-9, l1_radius=10.0)
     assert not shift_gap(first, both, grid=GRID, shifts=wide).refuted
     assert shift_gap(first, np.zeros((1, 2), np.int64), grid=GRID, shifts=wide).ratio == INF
+
+
+def test_blocks_grow_until_they_hold_the_norm_of_each():
+    grid, nothing = Grid(exponents=(0, -2, -2)), np.zeros((2, 3), np.int64)
+    shifts = BlockShifts(norms=BoxShifts(boxes=((1.0, 5.0),)), sizes=(1, 2))
+    for moved, ratio in (
+        ((1, 12, 16), 1.0),
+        ((0, 12, 16), 1.0),
+        ((0, 24, 32), 2.0),
+        ((3, 12, 16), 3.0),
+        ((1, 0, 10), 1),
+    ):
+        found = shift_gap(nothing, np.array([moved, (0, 0, 0)]), grid=grid, shifts=shifts)
+        assert (found.ratio, found.refuted) == (ratio, ratio > 1)
+    assert shift_gap(nothing, np.array([(0, 12, 17), (0, 0, 0)]), grid=grid, shifts=shifts).refuted
+    # Two rows: lengths add up for the one norm, squares for the other.
+    two = np.array([(1, 12, 16), (-1, 16, -12)])
+    assert shift_gap(nothing, two, grid=grid, shifts=shifts).ratio == 2.0
+    moving = BlockShifts(norms=BoxShifts.moved(boxes=((1.0, 5.0),)), sizes=(1, 2))
+    assert not shift_gap(nothing, two, grid=grid, shifts=moving).refuted
+    assert shift_gap(nothing, two, grid=grid, shifts=moving).ratio == 1.0
+    within = BlockShifts(norms=BoxShifts(boxes=((0.0, 5.0),)), sizes=(1, 2))
+    assert shift_gap(nothing, two, grid=grid, shifts=within).ratio == INF
 
 
 def test_utilities_move_apart_node_by_node():

@@ -5,6 +5,7 @@ To add a query: one line in QUERIES.
 
 import dataclasses
 import functools
+import math
 import pickle
 
 import numpy as np
@@ -43,6 +44,7 @@ from ledgerwood.curator import (
     LabelMoments,
     LabelSum,
     LeafClassCounts,
+    LeafClassGradients,
     LeafCounts,
     LeafCurvatures,
     LeafLabels,
@@ -73,6 +75,7 @@ from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, ReplayFailed, RoundViolation
 from ledgerwood.mechanisms import (
     BallShifts,
+    BlockShifts,
     BoundedStabilityMechanism,
     BoxShifts,
     EllipticalGaussianMechanism,
@@ -105,6 +108,7 @@ ROOT = TreeStructure.root()
 SPLIT = TreeStructure(feature=np.array([0], np.int32), split=np.array([4], np.uint16), equals=np.array([False]))
 START = Ensemble(initial_score=0.0)
 LATER = START.extended(Tree(structure=SPLIT, values=np.array([-0.5, 0.5])))
+JOINT_SCORES = Ensemble.of_classes((0.25, -0.5)).extended(Tree(structure=SPLIT, values=np.array([[-1, 1], [2, -2.0]])))
 SQUARED = LeafMoments(loss="squared", clip=0.5).of(SPLIT, START)
 WHOLE = WholeSums(leaf=SQUARED.statistic, bits=6, weight_bits=5)
 """Rows in units of 1/32, gradients in units of 1/64."""
@@ -150,6 +154,11 @@ SUMS = [
     ("trees", CellCounts(features=(0,), cells=BINS)),
     ("classes", BinClassCounts(structure=SPLIT, bins=BINNED, classes=2)),
     ("classes", LeafClassCounts(classes=2).of(SPLIT)),
+    ("classes", LeafClassGradients(classes=2, clip=1.0).of(SPLIT, JOINT_SCORES)),
+    (
+        "classes",
+        WholeSums(leaf=LeafClassGradients(classes=2, clip=1.25), bits=7, weight_bits=6).of(SPLIT, JOINT_SCORES),
+    ),
     ("trees", BinCounts(bins=BINNED)),
     ("classes", BinHessians(bins=BINNED).of(LATER)),
     ("classes", CellHessians(counts=CellCounts(features=(0,), cells=BINS), loss="logistic").of(LATER)),
@@ -200,7 +209,8 @@ X = np.empty((30, 2), dtype=object)
 X[:, 0], X[:, 1] = GENERATOR.uniform(0, 1, 30), GENERATOR.choice(np.array(["u", "v"], dtype=object), 30)
 LABELS = {
     "trees": np.round(GENERATOR.uniform(-1, 1, 30), 3),
-    "classes": np.where(X[:, 0].astype(float) > 0.5, "yes", "no").astype(object),
+    # Some of them noisy: of classes that two tests tell apart, a row moves the utilities of all tests alike.
+    "classes": np.where((X[:, 0].astype(float) > 0.5) ^ (np.arange(30) % 4 == 0), "yes", "no").astype(object),
 }
 LABELS["columns"] = LABELS["undeclared"] = LABELS["trees"]
 ROWS = {kind: ([0.9, "v"], "no" if kind == "classes" else 1.0) for kind in LABELS}
@@ -366,12 +376,16 @@ def test_every_query_that_a_trainer_may_ask_is_known_to_replay(case):
     fit = functools.partial(asked, kind, query, *(mechanism or [None]))
     row, label = ROWS[kind]
     shares = []
-    for neighbour in (added(data, row, label), removed(data, 4)):
+    # A missing number, which no other row has: only some tests tell it apart, and utilities do not all move alike.
+    missing = added(data, [math.nan, "v"], label)
+    for neighbour in (added(data, row, label), removed(data, 4), *([missing] if kind == "classes" else [])):
         found = replay(fit, data, neighbour)
         assert found.ok, found
         assert found.calls[-1].kind == ("select" if mechanism else "release")
         shares.append(found.largest_share)
     assert 0.0 < max(shares) <= 1.0
+    if isinstance(query, CorrectSplits | LabelledSplits | LeafLabels):
+        assert max(shares) == 1.0  # rows count 1 or 0
 
 
 @pytest.mark.parametrize(("query", "mechanism"), REFUSED, ids=lambda value: type(value).__name__)
@@ -401,6 +415,7 @@ HALF = {
         l1_boxes=tuple(tuple(0.499 * b for b in box) for box in s.l1_boxes),
     ),
     BallShifts: lambda s: BallShifts(radius=0.499 * s.radius, l1_radius=0.499 * (s.l1_radius or s.radius)),
+    BlockShifts: lambda s: BlockShifts(norms=HALF[BoxShifts](s.norms), sizes=s.sizes),
     UtilityRange: lambda s: UtilityRange(range=0.499 * s.range),
 }
 SEARCHED = [case for case in SUMS if case[0] != "undeclared"] + [

@@ -15,7 +15,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import BoundedRangeEvent, PureEvent
 from ledgerwood.curator.kernels import cell_pairs as kernels
-from ledgerwood.curator.queries.class_counts import class_number, classes_by_cell, codes_by_class, label_range
+from ledgerwood.curator.queries.classes.counts import class_number, classes_by_cell, codes_by_class, label_range
 from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
 from ledgerwood.curator.queries.splits.tests import (
     MAX_CELLS,

@@ -30,7 +30,7 @@ from ledgerwood.curator.kernels import sums as kernels
 from ledgerwood.curator.kernels.growing_histograms import ALL_ROWS, MAX_BINS, BinRows, LevelSums, bins_by_row
 from ledgerwood.curator.kernels.sorted_gains import exact_gains
 from ledgerwood.curator.kernels.sparse_sums import SparseBinRows, sums_by_bin
-from ledgerwood.curator.queries.class_counts import class_number, classes_by_cell
+from ledgerwood.curator.queries.classes.counts import class_number, classes_by_cell
 from ledgerwood.curator.queries.leaf_statistics import MAX_DAMPING, class_place, gradient_clip, require_large_gradients
 from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
 from ledgerwood.curator.queries.splits.tests import (
