@@ -157,14 +157,14 @@ def _public(model: Any, system: System) -> dict[str, Any]:
 
 
 def audit(system: System, audit_runs: int) -> Finding:
-    """One tree without splits, fitted with a canary or without it by a fair coin; one event, fixed beforehand.
+    """One tree with a single release, fitted with a canary or without it by a fair coin; one event, fixed beforehand.
 
     The score adds up, over the leaves' sums, how far the release lies towards the one with the canary, in units of the
     stated noise; its middle is the event. Held against the whole claimed curve at epsilon 0, or, of labels, at delta 0.
     """
     data, canary = _backgrounds(system)
     coins = np.random.default_rng(SEED).integers(0, 2, audit_runs * system.audit_factor)
-    labels = system.name == "PrivaTree"
+    labels = system.chooses
     tower = _Tower(system, data, canary)
     hits, model = [], None
     with patched((CuratorRound, "release", tower.reading)):
@@ -191,7 +191,7 @@ def audit(system: System, audit_runs: int) -> Finding:
 def _backgrounds(system: System) -> tuple[Any, Any]:
     """Rows, and the same with a canary in the last place: a row that moves what is released by all that it may."""
     corner = np.array([[0.5, 0.5]])
-    if system.name == "PrivaTree":  # two classes tie
+    if system.chooses:  # two classes tie
         X, y, label = np.repeat(corner, 8, axis=0), np.array(["no", "yes"] * 4, dtype=object), "yes"
     elif system.audited.get("leaf_release") == "ratio":  # from the one end, alone, to the middle
         X, y, label = corner, np.zeros(1), 1.0

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import ledgerwood as lw
-from benchmarks.bug_systems import DEPTH, SEED, TREES, System, rows_of
+from benchmarks.bug_systems import DEPTH, SEED, SYSTEMS, TREES, System, rows_of
 from ledgerwood.accounting.events import Composed, PoissonSampled, Repeated
 from ledgerwood.accounting.filters import BasicFilter
-from ledgerwood.curator import Curator, GiniSplits, LeafLabels, SplitGains
+from ledgerwood.curator import Curator, LabelledSplits, LabelledTests, LeafLabels, SplitGains
 from ledgerwood.curator.queries.splits.tests import open_tests
 from ledgerwood.curator.rounds import CuratorGroups, CuratorRound, group_ends, held_by
 from ledgerwood.curator.tables.columns import AbstractRows
@@ -33,6 +33,7 @@ from ledgerwood.mechanisms import (
     SeededRandom,
 )
 from ledgerwood.recording.points import with_body
+from ledgerwood.trainers.base import plan as base_plan
 from ledgerwood.trainers.base import trainer
 from ledgerwood.trainers.dpxgboost import training as dpxgboost
 from ledgerwood.trainers.federated import training as federated
@@ -41,13 +42,10 @@ from ledgerwood.trainers.sgbdt import training as sgbdt
 SUMS = (GaussianMechanism, EllipticalGaussianMechanism, LaplaceMechanism)
 CHOICES = (ExponentialMechanism, PermuteAndFlipMechanism)
 Method = Callable[..., Any]
-_LAST = (
-    f"leaves of tree {TREES}",
-    f"level {DEPTH} of tree {TREES}",
-    f"splits of tree {TREES}, level {DEPTH}",
-    f"splits, level {DEPTH + 1}",
-)
-"""Purposes of the last level of the last tree, or of its leaves, as the trainers name them."""
+_LAST = f"leaves of tree {TREES}", f"level {DEPTH} of tree {TREES}", f"splits of tree {TREES}, level {DEPTH}"
+"""Purposes of the last level of the last tree, or of its leaves, as the trainers name them; PrivaTree has others."""
+_LABELS = "labels", "splits and labels"
+"""Those of PrivaTree's last choice."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,9 @@ class Bug:
             stack.enter_context(patched((owner, "fit", fitting)))
             if self.inject is not None:
                 stack.enter_context(self.inject(system))
+            # Plans are remembered by what they cost, with the bug or without it.
+            base_plan._calibrated.cache_clear()
+            stack.callback(base_plan._calibrated.cache_clear)
             yield
 
 
@@ -176,11 +177,10 @@ def not_granted(system: System) -> Any:
         rate = getattr(plan, "subsample", 1.0)
         return event if rate == 1.0 else PoissonSampled(event, sampling_rate=rate)
 
-    match system.name:
-        case "DPBoost" | "DP-XGBoost":
-            return patched((system.plan, "tree_event", instead(property(less))))
-        case "PrivaTree":
-            return patched((system.plan, "event", instead(property(_short_tree))))
+    if system.chooses:
+        return patched((system.plan, "event", instead(property(_short_tree))))
+    if system.name in ("DPBoost", "DP-XGBoost"):
+        return patched((system.plan, "tree_event", instead(property(less))))
 
     def fewer(old: Any) -> Any:
         def event(plan: Any) -> Any:
@@ -192,7 +192,16 @@ def not_granted(system: System) -> Any:
 
 
 def _short_tree(plan: Any) -> Any:
-    return Composed((Repeated(plan.level_event, count=plan.max_depth - 1), plan.label_event))
+    return Composed((Repeated(plan.level_event, count=plan.levels - 1), plan.label_event))
+
+
+def labels_not_granted(system: System) -> Any:
+    """The plan forgets PrivaTree's last choice."""
+
+    def levels(plan: Any) -> Any:
+        return Repeated(plan.level_event, count=plan.levels)
+
+    return patched((system.plan, "event", instead(property(levels))))
 
 
 def not_drawn(_: System) -> Any:
@@ -231,13 +240,26 @@ def not_drawn(_: System) -> Any:
     return patched((Curator, "open", opened), (Curator, "open_groups", grouped))
 
 
-def exact_last(_: System) -> Any:
+def exact_last(system: System) -> Any:
     """What the last level or the last leaves release is thrown away, and the exact outcome taken."""
+    if not system.chooses:
+        return _exact(_LAST)
+    # The last one with its labels is a bug of its own.
+    return _exact((f"splits, level {DEPTH if system.parameters['split_method'] == 'accuracy' else DEPTH + 1}",))
+
+
+def exact_labels(_: System) -> Any:
+    """PrivaTree's last choice is thrown away, and the best one taken."""
+    return _exact(_LABELS)
+
+
+def _exact(purposes: tuple[str, ...]) -> Any:
+    """Exact outcomes of the releases and choices whose purposes begin so."""
 
     def exact(original: Method) -> Method:
         def release(self: Any, query: Any, mechanism: Any, *, purpose: str) -> Any:
             released = original(self, query, mechanism, purpose=purpose)
-            if not _is_last(purpose):
+            if not purpose.startswith(purposes):
                 return released
             return dataclasses.replace(released, value=self._table.statistic(query, self._sampled))
 
@@ -246,20 +268,26 @@ def exact_last(_: System) -> Any:
     def best(original: Method) -> Method:
         def select(self: Any, query: Any, mechanism: Any, *, purpose: str) -> Any:
             selected = original(self, query, mechanism, purpose=purpose)
-            if not _is_last(purpose):
+            if not purpose.startswith(purposes):
                 return selected
-            candidates = open_tests(query.tests, query.structure)
-            utilities = np.where(candidates, self._table.utilities(query, self._sampled), np.iinfo(np.int64).min)
-            value = query.tests.taken(np.where(candidates.any(axis=1), utilities.argmax(axis=1), -1))
-            return dataclasses.replace(selected, value=value)
+            return dataclasses.replace(selected, value=_best(query, self._table.utilities(query, self._sampled)))
 
         return select
 
     return patched((CuratorRound, "release", exact), (CuratorRound, "select", best))
 
 
-def _is_last(purpose: str) -> bool:
-    return purpose.startswith(_LAST)
+def _best(query: Any, utilities: Any) -> Any:
+    """The candidate of the largest utility at each node, in the form in which the query's choice is released."""
+    if isinstance(query, LeafLabels):
+        return utilities.reshape(-1, query.classes).argmax(axis=1)
+    candidates = open_tests(query.tests, query.structure)
+    pairs = query.classes**2 if isinstance(query, LabelledSplits) else 1
+    places = np.where(np.repeat(candidates, pairs, axis=1), utilities, np.iinfo(np.int64).min).argmax(axis=1)
+    tests = query.tests.taken(np.where(candidates.any(axis=1), places // pairs, -1))
+    if not isinstance(query, LabelledSplits):
+        return tests
+    return LabelledTests(tests=tests, labels=np.stack(np.divmod(places % pairs, query.classes), axis=1).ravel())
 
 
 def half_price(_: System) -> Any:
@@ -307,8 +335,8 @@ def doubled_clip(_: System) -> Any:
             if isinstance(query, SplitGains):
                 wide = wider(query)
                 return original(self, wide, sampled) << (wide.grid.exponents[0] - query.grid.exponents[0])
-            found = original(self, query, sampled)
-            return 2 * found if isinstance(query, GiniSplits | LeafLabels) else found
+            # All other choices of these trainers are by rows, which count 1.
+            return 2 * original(self, query, sampled)
 
         return read
 
@@ -438,7 +466,8 @@ def by_rows(system: System, _: dict[str, Any], y: Any) -> dict[str, Any]:
     return {system.tuned: len(y) / 100.0}
 
 
-_ALL = "S-GBDT", "DPBoost", "DP-XGBoost", "federated", "PrivaTree"
+_PRIVATREES = tuple(system.name for system in SYSTEMS if system.chooses)
+_BOOSTED = tuple(system.name for system in SYSTEMS if not system.chooses)
 NULL = Bug("none", "the correct trainer", audited=True)
 BUGS = (
     NULL,
@@ -453,32 +482,43 @@ BUGS = (
     ),
     Bug(
         "one noise for all leaves", "drawn once a release", one_noise,
-        {"PrivaTree": "it adds no noise to sums: splits and labels are choices"},
+        dict.fromkeys(_PRIVATREES, "it adds no noise to sums: splits and labels are choices"),
     ),
     Bug("a level not granted", "the plan prices a level, or a tree of free splits, too few", not_granted),
+    Bug(
+        "labels not granted", "the plan does not price the last choice, of labels, or of splits and labels",
+        labels_not_granted, dict.fromkeys(_BOOSTED, "its leaves have values, no labels"),
+    ),
     Bug("a level not drawn", "every second round is opened under the receipt before it", not_drawn),
     Bug(
         "a level without its noise", "the exact outcome of the last level, or leaves, is used", exact_last,
+    ),
+    Bug(
+        "labels without their noise", "the best labels are taken, of PrivaTree's default with the best last splits",
+        exact_labels, dict.fromkeys(_BOOSTED, "its leaves have values, no labels"), audited=True,
     ),
     Bug("half the charge", "the ledger is charged half the plan's epsilon", half_price),
     Bug("clip doubled", "a row adds up to twice what the sensitivity says", doubled_clip, audited=True),
     Bug("noise words used twice", "each release starts the same stream anew", same_words, audited=True),
     Bug(
         "one seed for trees and noise", "public structure is drawn from the words of the noise", same_seed,
-        dict.fromkeys(("DPBoost", "DP-XGBoost", "PrivaTree"), "its trees are chosen, none is drawn at random"),
+        dict.fromkeys(("DPBoost", "DP-XGBoost", *_PRIVATREES), "its trees are chosen, none is drawn at random"),
     ),
     Bug(
         "sample kept", "one sample, or one assignment of rows, for all trees", kept_sample,
-        {"federated": "every query asks all rows", "PrivaTree": "every level asks all rows, and there is one tree"},
+        {
+            "federated": "every query asks all rows",
+            **dict.fromkeys(_PRIVATREES, "every level asks all rows, and there is one tree"),
+        },
     ),
     Bug("exact quantiles", "thresholds are taken at quantiles of the rows", exact_quantiles),
     Bug("empty leaves pruned", "leaves without a row have the value 0", pruned),
     Bug("labels from the rows", "the label's range, or the classes, are read off the rows", None, {}, from_labels),
     Bug(
         "exact denominators", "leaves divide by the exact number of rows", exact_counts,
-        {"PrivaTree": "its leaves have labels, no ratios"},
+        dict.fromkeys(_PRIVATREES, "its leaves have labels, no ratios"),
     ),
     Bug("a rule of n", "a parameter is set by the exact number of rows", None, {}, by_rows),
 )  # fmt: skip
 """All bugs, the null row first."""
-assert all(set(bug.absent) <= set(_ALL) for bug in BUGS)
+assert all(set(bug.absent) <= {system.name for system in SYSTEMS} for bug in BUGS)

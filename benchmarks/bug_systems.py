@@ -50,6 +50,11 @@ class System:
     audit_factor: int = 1
 
     @property
+    def chooses(self) -> bool:
+        """True of PrivaTree: it chooses all that it releases, and adds noise to no sum."""
+        return self.kind is PrivaTreeClassifier
+
+    @property
     def plan(self) -> type:
         """Its plan's class."""
         found: type = self.kind._plan_type
@@ -94,6 +99,13 @@ class _Rows(AbstractContextManager[None]):
 
 rows_of = _Rows()
 _AUDITED: dict[str, Any] = {"n_estimators": 1, "max_depth": 0}
+_ONE_TREE: dict[str, Any] = {
+    **_SMALL,
+    "schema": CLASSES,
+    "epsilon": 2.0,
+    "candidate_bins": 8,
+    "max_depth": DEPTH + 1,
+}
 SYSTEMS = (
     System(
         "S-GBDT", SGBDTRegressor, NUMBERS,
@@ -126,8 +138,11 @@ SYSTEMS = (
         {**_AUDITED, "split_method": "totally_random"}, "reg_lambda", 8,
     ),
     System(
-        "PrivaTree", PrivaTreeClassifier, CLASSES,
-        {**_SMALL, "schema": CLASSES, "epsilon": 2.0, "candidate_bins": 8, "max_depth": DEPTH + 1},
+        "PrivaTree", PrivaTreeClassifier, CLASSES, {**_ONE_TREE, "split_method": "accuracy"},
+        {"max_depth": 1, "candidate_bins": 2, "epsilon": 1.0}, "leaf_share", 120, 6,
+    ),
+    System(
+        "PrivaTree by Gini", PrivaTreeClassifier, CLASSES, {**_ONE_TREE, "split_method": "gini"},
         {"max_depth": 0, "epsilon": 1.0}, "leaf_share", 120, 3,
     ),
 )  # fmt: skip
