@@ -59,7 +59,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
     @property
     @abc.abstractmethod
     def leaf(self) -> LeafStatistic[Shifts]:
-        """The statistic of one tree's leaves, the same for every tree and class: a weight, and a gradient or several."""
+        """The statistic of one tree's leaves, the same for every tree and class: a weight and one gradient or more."""
 
     @property
     @abc.abstractmethod
