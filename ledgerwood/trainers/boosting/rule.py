@@ -24,7 +24,7 @@ TREES, TREES_FROM = (256, 1024), 500.0
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class RuledValue:
     """The rule's value of one field of the plan.
 
     Args:
@@ -59,7 +59,7 @@ def ruled_trees(found: float, loss: Loss, first: float = TREES_FROM) -> int:
     return min(max(TREES[0] << max(doublings, 0), least), TREES[1])
 
 
-def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mapping[str, Choice]:
+def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mapping[str, RuledValue]:
     """What the rule chooses of a plan's fields.
 
     Args:
@@ -72,22 +72,24 @@ def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mappin
     numbers = 2 * n_numeric >= n_features
     together = "effects of four features together" if numbers else "pairs: one category splits off few rows"
     return {
-        "n_estimators": Choice(
+        "n_estimators": RuledValue(
             value=ruled_trees(found, loss), why="more and smaller steps where the noise of each can be averaged out"
         ),
-        "max_depth": Choice(
+        "max_depth": RuledValue(
             value=ruled_depth(found), why=f"the rows of a leaf must stand out: one level for each {DEPTH_FACTOR} times"
         ),
-        "learning_rate": Choice(value=0.3, why="with the number of trees it sets how much noise adds up"),
-        "features_per_tree": Choice(value=min(4 if numbers else 2, n_features), why=together),
-        "feature_choice": Choice(value="signal", why="trees follow the features that have shown something; free"),
-        "even_share": Choice(value=0.3, why="of the turns go to all features, so that none is lost by bad luck"),
-        "signal_memory": Choice(value=4.0, why="cycles: what has been learned of a feature shows no more"),
-        "candidates": Choice(value="bought", why="even steps miss the rows of skewed columns"),
-        "n_candidates": Choice(value=31, why="even thresholds a feature, and as many where the rows are"),
-        "candidate_share": Choice(value=0.05, why="of mu**2 for the histograms that these are read from"),
-        "max_bins": Choice(value=FINE_STEPS, why="steps fine enough for skewed columns; they cost no privacy"),
-        "clip": Choice(value=0.5 if logistic else 0.25, why="largest gradient that counts: less of it is less noise"),
-        "reg_lambda": Choice(value=None, why="leaves are shrunk by their known noise"),
-        "pooling": Choice(value=0.5 if logistic else 0.75, why="a leaf's weight is drawn to its tree's mean"),
+        "learning_rate": RuledValue(value=0.3, why="with the number of trees it sets how much noise adds up"),
+        "features_per_tree": RuledValue(value=min(4 if numbers else 2, n_features), why=together),
+        "feature_choice": RuledValue(value="signal", why="trees follow the features that have shown something; free"),
+        "even_share": RuledValue(value=0.3, why="of the turns go to all features, so that none is lost by bad luck"),
+        "signal_memory": RuledValue(value=4.0, why="cycles: what has been learned of a feature shows no more"),
+        "candidates": RuledValue(value="bought", why="even steps miss the rows of skewed columns"),
+        "n_candidates": RuledValue(value=31, why="even thresholds a feature, and as many where the rows are"),
+        "candidate_share": RuledValue(value=0.05, why="of mu**2 for the histograms that these are read from"),
+        "max_bins": RuledValue(value=FINE_STEPS, why="steps fine enough for skewed columns; they cost no privacy"),
+        "clip": RuledValue(
+            value=0.5 if logistic else 0.25, why="largest gradient that counts: less of it is less noise"
+        ),
+        "reg_lambda": RuledValue(value=None, why="leaves are shrunk by their known noise"),
+        "pooling": RuledValue(value=0.5 if logistic else 0.75, why="a leaf's weight is drawn to its tree's mean"),
     }
