@@ -147,7 +147,7 @@ def test_what_a_system_does_not_have_is_named(place):
     refused = run(*shared, "--system", "dpboost", "--subsample", 0.5)
     assert (refused.exit_code, "--subsample=0.5 is not for DPBoost" in refused.stderr) == (1, True)
     unknown = run(*shared, "--system", "forest")
-    assert (unknown.exit_code, "--system='forest' must be one of 'dpboost'" in unknown.stderr) == (1, True)
+    assert (unknown.exit_code, "--system='forest' must be one of 'boosting', 'dpboost'" in unknown.stderr) == (1, True)
     strange = run(*shared, "--system", "dpboost", "--set", "colour=red")
     assert (strange.exit_code, "colour='red' is not for DPBoost, whose parameters are" in strange.stderr) == (1, True)
     assert run(*shared, "--set", "colour").exit_code == 2
