@@ -29,7 +29,7 @@ from ledgerwood.trainers import (
 )
 
 # Of the extra "dask", which "dev" has: an older environment leaves these tests out, and says so.
-distributed, dd = (pytest.importorskip(name) for name in ("distributed", "dask.dataframe"))
+dask, distributed, dd = (pytest.importorskip(name) for name in ("dask", "distributed", "dask.dataframe"))
 
 N = 240
 GENERATOR = np.random.default_rng(7)
@@ -396,12 +396,13 @@ def test_the_last_worker_leaves_in_the_middle(monkeypatch):
             fitted(model_of(n_estimators=200), client=client)
 
 
-@pytest.mark.slow  # a cluster takes half a minute to give its scheduler up
+@pytest.mark.slow  # a cluster takes seconds to give its scheduler up
 def test_a_scheduler_that_is_lost_ends_the_fit(monkeypatch):
     monkeypatch.setattr(places, "PATIENCE", 1.0)
     model = model_of()
     ledger = ledger_of(model)
-    with cluster_of(1) as cluster, distributed.Client(cluster) as client:
+    patience = dask.config.set({"distributed.comm.timeouts.connect": "2s"})  # with the scheduler that is gone: 30 s
+    with patience, cluster_of(1) as cluster, distributed.Client(cluster) as client:
         client._timeout = 0.5  # that it tries to connect again
         before_question(monkeypatch, lambda _, number: number == 2 and client.sync(cluster.scheduler.close))
         with pytest.raises(WorkersLost, match=r"scheduler is lost.*What the ledger granted to this fit stays spent"):
