@@ -17,7 +17,7 @@ from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.datasets import Dataset, DatasetName, load
 from ledgerwood.report.printing import print_json, show
 from ledgerwood.schema import Categorical, Schema
-from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
+from ledgerwood.trainers import PrivateBoostingClassifier, PrivateBoostingRegressor
 from ledgerwood.verification import verify_ledger
 
 TEST_SHARE = 0.3
@@ -161,8 +161,8 @@ def show_demo(result: DemoResult, *, as_json: bool) -> None:
     console.print(f"Add it up yourself: ledgerwood ledger verify {result.ledger}", soft_wrap=True)
 
 
-def _estimator(data: Dataset) -> type[SGBDTClassifier] | type[SGBDTRegressor]:
-    return SGBDTClassifier if isinstance(data.schema.target, Categorical) else SGBDTRegressor
+def _estimator(data: Dataset) -> type[PrivateBoostingClassifier] | type[PrivateBoostingRegressor]:
+    return PrivateBoostingClassifier if isinstance(data.schema.target, Categorical) else PrivateBoostingRegressor
 
 
 def _scores(data: Dataset, test: NDArray[np.bool_], private: NDArray[Any]) -> dict[str, tuple[float, float, float]]:

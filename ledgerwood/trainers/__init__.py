@@ -20,6 +20,9 @@ try:
     from ledgerwood.trainers.base.schema_purchase import SchemaPurchase as SchemaPurchase
     from ledgerwood.trainers.base.systems import System as System
     from ledgerwood.trainers.base.trainer import AbstractTrainer as AbstractTrainer
+    from ledgerwood.trainers.boosting.plan import PrivateBoostingPlan as PrivateBoostingPlan
+    from ledgerwood.trainers.boosting.training import PrivateBoostingClassifier as PrivateBoostingClassifier
+    from ledgerwood.trainers.boosting.training import PrivateBoostingRegressor as PrivateBoostingRegressor
     from ledgerwood.trainers.choosing.cross_validation import private_cross_validate as private_cross_validate
     from ledgerwood.trainers.choosing.cross_validation import private_grid_search as private_grid_search
     from ledgerwood.trainers.choosing.private_search import PrivateSearch as PrivateSearch

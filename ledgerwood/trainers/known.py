@@ -1,12 +1,19 @@
 """This library's own systems, as pyproject.toml declares them to the command line."""
 
 from ledgerwood.trainers.base.systems import System
+from ledgerwood.trainers.boosting.training import PrivateBoostingClassifier, PrivateBoostingRegressor
 from ledgerwood.trainers.dpboost.training import DPBoostClassifier, DPBoostRegressor
 from ledgerwood.trainers.dpxgboost.training import DPXGBoostClassifier, DPXGBoostRegressor
 from ledgerwood.trainers.federated.training import FederatedGBDTClassifier, FederatedGBDTRegressor
 from ledgerwood.trainers.privatree.training import PrivaTreeClassifier
 from ledgerwood.trainers.sgbdt.training import SGBDTClassifier, SGBDTRegressor
 
+BOOSTING = System(
+    title="private boosting",
+    classifier=PrivateBoostingClassifier,
+    regressor=PrivateBoostingRegressor,
+    lacks={"subsample": "whose trees see all rows"},
+)
 SGBDT = System(title="S-GBDT", classifier=SGBDTClassifier, regressor=SGBDTRegressor)
 DPBOOST = System(
     title="DPBoost",

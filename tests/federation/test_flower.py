@@ -12,7 +12,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 import ledgerwood as lw
 from ledgerwood.errors import FederationRefused, InvalidParameter, OwnersLost
-from ledgerwood.federation import client_app, server_app
+from ledgerwood.federation import client_app, server_app, session
 from ledgerwood.federation.flower import client as flower_client
 from ledgerwood.federation.flower.client import ClientMain, app_that_answers
 from ledgerwood.federation.flower.server import ServerMain, app_that, fitted_by
@@ -224,7 +224,8 @@ def test_an_owner_that_raises_is_missing_at_once():
     assert "ValueError" in transport.silent[0]
 
 
-def test_a_fit_says_why_nobody_answered():
+def test_a_fit_says_why_nobody_answered(monkeypatch):
+    monkeypatch.setattr(session, "_PAUSE", 0.01)  # seconds until who is silent is asked again
     estimator = SGBDTClassifier(epsilon=1.0, delta=1e-6, schema=SCHEMA)
     grid = FakeGrid(
         [echoing(1), echoing(2)], lambda message, _: [Message(Error(code=5, reason="gone"), reply_to=message)]

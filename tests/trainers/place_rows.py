@@ -11,6 +11,7 @@ from ledgerwood.trainers import (
     DPBoostClassifier,
     DPXGBoostClassifier,
     FederatedGBDTClassifier,
+    PrivateBoostingClassifier,
     PrivaTreeClassifier,
     SGBDTClassifier,
 )
@@ -48,8 +49,10 @@ def schema_of(label="two", weight_bound=None):
     return lw.Schema(features=FEATURES, target=TARGETS[label], weight_bound=weight_bound)
 
 
-def model_of(kind=SGBDTClassifier, label="two", weight_bound=None, **more):
-    return kind(**{"epsilon": 5.0, "delta": 1e-4, "random_state": 3, "schema": schema_of(label, weight_bound), **more})
+def model_of(kind=SGBDTClassifier, label="two", weight_bound=None, preset=None, **more):
+    named = {} if preset is None else {"preset": preset}
+    common = {"epsilon": 5.0, "delta": 1e-4, "random_state": 3, "schema": schema_of(label, weight_bound)}
+    return kind(**{**common, **named, **more})
 
 
 def told(model):
@@ -66,9 +69,11 @@ SYSTEMS = {
     DPXGBoostClassifier: DPXGBoostPreset,
     FederatedGBDTClassifier: FederatedPreset,
     PrivaTreeClassifier: PrivaTreePreset,
+    PrivateBoostingClassifier: None,
 }
+"""Each system, and its presets where it has some."""
 MATRIX = sorted(
-    [(kind, preset) for kind, presets in SYSTEMS.items() for preset in typing.get_args(presets)],
-    key=lambda case: case[1] not in ("default", "recommended"),
+    [(kind, preset) for kind, presets in SYSTEMS.items() for preset in typing.get_args(presets) or (None,)],
+    key=lambda case: case[1] not in ("default", "recommended", None),
 )
 SMALL = {PrivaTreeClassifier: {"max_depth": 3}}

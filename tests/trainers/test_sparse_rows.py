@@ -23,6 +23,7 @@ from ledgerwood.trainers import (
     DPBoostRegressor,
     DPXGBoostClassifier,
     FederatedGBDTClassifier,
+    PrivateBoostingClassifier,
     PrivateSearch,
     PrivaTreeClassifier,
     SGBDTClassifier,
@@ -53,6 +54,7 @@ SYSTEMS = {
     DPBoostClassifier: {"n_estimators": 2, "preset": "seq"},
     DPXGBoostClassifier: {"n_estimators": 2},
     FederatedGBDTClassifier: {"n_estimators": 2},
+    PrivateBoostingClassifier: {"n_estimators": 4},
     PrivaTreeClassifier: {},
 }
 

@@ -16,6 +16,8 @@ from ledgerwood.trainers import (
     DPXGBoostRegressor,
     FederatedGBDTClassifier,
     FederatedGBDTRegressor,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
     PrivateSearch,
     PrivaTreeClassifier,
     SGBDTClassifier,
@@ -59,6 +61,9 @@ GREEDY = [
     (FederatedGBDTClassifier, CLASSES, {"preset": "tr_batched_ih_ebm"}),
     (FederatedGBDTClassifier, CLASSES, {"split_method": "histogram", "candidates": "quantiles", "n_candidates": 4}),
     (FederatedGBDTRegressor, None, {}),
+    (PrivateBoostingRegressor, SCHEMA, {}),
+    (PrivateBoostingClassifier, CLASSES, {"noise": "skellam"}),
+    (PrivateBoostingRegressor, None, {}),
 ]
 
 

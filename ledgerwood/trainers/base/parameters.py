@@ -98,12 +98,16 @@ class AbstractBoostedEstimator(AbstractSystemEstimator):
     def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> Any:
         """The preset's plan, its noise still to be found."""
 
+    def _forests(self, schema: Schema | TypedColumns) -> int:
+        """How many forests the plan has for this schema."""
+        return declared_forests(schema)
+
     def _named_choices(self, plan: Any) -> dict[str, Any]:
         """The fields that parameters name, with what follows from them, where the preset has made this plan."""
         return self._choices()
 
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> Any:
-        classes = declared_forests(schema)
+        classes = self._forests(schema)
         plan = self._preset_plan(schema, classes)
         if classes > 1:  # whose forests start at 0
             plan = dataclasses.replace(plan, initial_score="zero")

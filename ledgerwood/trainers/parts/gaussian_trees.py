@@ -13,19 +13,14 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.splitting import relative_multipliers
-from ledgerwood.curator import LeafCurvatures, LeafMoments, LeafStatistic
+from ledgerwood.curator import LeafClassGradients, LeafCurvatures, LeafMoments, LeafStatistic
 from ledgerwood.errors import CalibrationFailed, InvalidParameter
-from ledgerwood.mechanisms import (
-    BallShifts,
-    BoxShifts,
-    EllipticalGaussianMechanism,
-    GaussianMechanism,
-    SkellamMechanism,
-)
+from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, SkellamMechanism
 from ledgerwood.mechanisms.block_shifts import Shifts
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.parameters import AbstractBoostedEstimator
 from ledgerwood.trainers.base.plan import AbstractBoostedPlan, too_small
+from ledgerwood.trainers.parts.class_leaves import class_noise
 from ledgerwood.trainers.parts.leaves import LambdaRule, newton_leaves, pooled
 from ledgerwood.trainers.parts.whole_noise import NoiseKind, WholeLeaves
 
@@ -63,8 +58,8 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
 
     @property
     @abc.abstractmethod
-    def leaf(self) -> LeafStatistic[BoxShifts | BallShifts]:
-        """The statistic of one tree's leaves, the same for every tree and every class: a weight and a gradient."""
+    def leaf(self) -> LeafStatistic[Shifts]:
+        """The statistic of one tree's leaves, the same for every tree and class: a weight and one gradient or more."""
 
     @property
     @abc.abstractmethod
@@ -145,7 +140,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
     def whole_leaves(self) -> WholeLeaves:
         """The leaves' sums in whole units, with their Skellam noise."""
         leaf = self.leaf
-        assert isinstance(leaf, LeafMoments | LeafCurvatures)  # checked on construction
+        assert isinstance(leaf, LeafMoments | LeafCurvatures | LeafClassGradients)  # checked on construction
         return WholeLeaves(leaf=leaf, noise_multiplier=self.noise_multiplier, count_share=self.count_share)
 
     def require_sums(self, *more: tuple[bool, str]) -> None:
@@ -175,7 +170,10 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
                 )
 
     def gaussian_stddevs(self) -> tuple[float, float]:
-        """Gaussian standard deviations: rows and gradient share mu**2, hessian and gradient have one ball."""
+        """Gaussian standard deviations: rows and gradients share mu**2, hessian and gradient have one ball."""
+        if isinstance(self.leaf, LeafClassGradients):
+            count, gradient, *_ = self._class_noise(self.leaf).stddevs
+            return count, gradient
         if isinstance(self.leaf, LeafMoments):
             count = self.noise_multiplier / math.sqrt(self.count_share)
             return count, self.noise_multiplier * self.clip / math.sqrt(1.0 - self.count_share)
@@ -184,9 +182,14 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
 
     def gaussian_noise(self) -> GaussianMechanism | EllipticalGaussianMechanism:
         """Gaussian noise of one tree's leaves; its stddevs are what `noise_multiplier` means under add-remove."""
+        if isinstance(self.leaf, LeafClassGradients):
+            return self._class_noise(self.leaf)
         if isinstance(self.leaf, LeafMoments):
             return EllipticalGaussianMechanism(stddevs=self.gaussian_stddevs())
         return GaussianMechanism(stddev=self.gaussian_stddevs()[0])
+
+    def _class_noise(self, leaf: LeafClassGradients) -> EllipticalGaussianMechanism:
+        return class_noise(leaf, noise_multiplier=self.noise_multiplier, count_share=self.count_share)
 
     @property
     def gradient_stddev(self) -> float:

@@ -22,6 +22,7 @@ from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, LedgerCorrupt
 from ledgerwood.mechanisms import EllipticalGaussianMechanism
 from ledgerwood.sparse_cells import spelled_out
 from ledgerwood.trainers.base.trainer import AbstractTrainer
+from ledgerwood.trainers.boosting.plan import PrivateBoostingPlan
 from ledgerwood.trainers.federated.plan import FederatedPlan
 from ledgerwood.trainers.privatree.plan import PrivaTreePlan
 from ledgerwood.trainers.sgbdt.plan import SGBDTPlan
@@ -81,9 +82,13 @@ class OwnFits:
 
     @property
     def public_trees(self) -> bool:
-        """True if trees are drawn without a look at the rows, so that many canaries may have leaves of their own."""
+        """True if trees are drawn without a look at the rows, so that many canaries may have leaves of their own.
+
+        Those of private boosting follow from what was released, and cost the same whatever they are: others may stand
+        in for them.
+        """
         match self.plan:
-            case SGBDTPlan():
+            case SGBDTPlan() | PrivateBoostingPlan():
                 return True
             case FederatedPlan():
                 return self.plan.split_method == "totally_random"
@@ -105,7 +110,7 @@ class OwnFits:
                 mechanism = self.plan.leaf_mechanism
                 assert isinstance(mechanism, EllipticalGaussianMechanism)  # that of these leaves
                 stddevs = mechanism.stddevs
-            case FederatedPlan(loss="squared"):
+            case FederatedPlan(loss="squared") | PrivateBoostingPlan(loss="squared"):
                 stddevs = self.plan.leaf_stddevs
             case _:
                 return 1.0

@@ -17,6 +17,8 @@ from ledgerwood.trainers import (
     DPBoostRegressor,
     DPXGBoostRegressor,
     FederatedGBDTRegressor,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
     PrivaTreeClassifier,
     SGBDTClassifier,
     SGBDTRegressor,
@@ -151,6 +153,16 @@ SYSTEMS: dict[str, tuple[Any, dict[str, int]]] = {
     ),
     "curvatures": (
         SGBDTClassifier(epsilon=2.0, delta=1e-5, schema=binary(8, CLASSES), n_estimators=4, random_state=0),
+        {"canaries": 64},
+    ),
+    "boosting": (
+        PrivateBoostingRegressor(
+            epsilon=2.0, delta=1e-5, schema=binary(8), n_estimators=4, max_depth=3, random_state=0
+        ),
+        {"canaries": 64},
+    ),
+    "boosted classes": (
+        PrivateBoostingClassifier(epsilon=2.0, delta=1e-5, schema=binary(8, CLASSES), n_estimators=4, random_state=0),
         {"canaries": 64},
     ),
     "filtered": (forest(epsilon=2.0, extra_trees=4), {"canaries": 32}),
