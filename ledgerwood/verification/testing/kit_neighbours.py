@@ -62,6 +62,24 @@ def rare_pairs(schema: Schema, n_rows: int, *, replaces: bool) -> list[tuple[str
     return found
 
 
+FEW = 16
+
+
+def few_pairs(schema: Schema, *, replaces: bool, seed: int) -> list[tuple[str, Data, Neighbour[Any]]]:
+    """Data sets of few rows with labels at random, each without the first of them, until there is none.
+
+    Here one row changes which split or label is the best one, which among many rows it seldom does: an exact choice
+    that goes past the mechanism is seen only where it changes.
+
+    Args:
+        schema, replaces, seed: as in `neighbours_of`.
+    """
+    X, y = kit_rows(schema, FEW)
+    y = y[np.random.default_rng(seed).permutation(FEW)]
+    pairs = [(f"the first of {FEW - n} rows", (X[n:], y[n:])) for n in range(FEW)]
+    return [(name, data, _without(data, 0, schema, replaces=replaces)) for name, data in pairs]
+
+
 def _without(data: Data, place: int, schema: Schema, *, replaces: bool) -> Neighbour[Any]:
     """The neighbour without a row, or with the last row in its place."""
     X, y = data

@@ -38,7 +38,7 @@ from ledgerwood.verification.testing.kit_models import (
     same_arrays,
     same_predictions,
 )
-from ledgerwood.verification.testing.kit_neighbours import neighbours_of, rare_pairs
+from ledgerwood.verification.testing.kit_neighbours import few_pairs, neighbours_of, rare_pairs
 from ledgerwood.verification.testing.kit_reports import (
     Checks,
     Failure,
@@ -232,6 +232,7 @@ class TrainerKit:
 
         calls, share = 0, 0.0
         pairs = [(name, self.data, neighbour) for name, neighbour in self.neighbours().items()] + self.rare()
+        pairs += few_pairs(self.schema, replaces=self.replaces, seed=self.seed)
         for name, data, neighbour in pairs:
             found = replay(fit, data, neighbour)
             require_replay(name, found)
