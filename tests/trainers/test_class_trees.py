@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.metrics import get_scorer
 
 from ledgerwood import Adjacency
@@ -11,6 +12,7 @@ from ledgerwood.curator.tables import chunks
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 from ledgerwood.federation.run import federate
+from ledgerwood.trainers.base.outputs import unclipped_probabilities
 from ledgerwood.verification import added, removed, replaced, replay, verify_ledger
 
 from .class_trees import ClassTreesClassifier
@@ -75,8 +77,8 @@ def test_a_model_predicts_by_the_softmax_of_its_scores_and_comes_back(tmp_path):
     found = fitted(n_estimators=12, epsilon=1e4)
     scores, probabilities = found.decision_function(ROWS[NAMES]), found.predict_proba(ROWS[NAMES])
     assert scores.shape == probabilities.shape == (N, 3)
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    np.testing.assert_allclose(probabilities, powers / powers.sum(axis=1, keepdims=True), rtol=1e-12)
+    at_rest = unclipped_probabilities(softmax(scores, axis=1), clip=0.9)
+    assert probabilities == pytest.approx(at_rest, rel=1e-12)
     assert (found.predict(ROWS[NAMES]) == found.classes_[scores.argmax(axis=1)]).all()
     assert (found.predict(ROWS[NAMES]) == ROWS["three"]).mean() > 0.7  # half of the rows are of one class
     assert found.feature_importances_.sum() == pytest.approx(1.0)
@@ -92,8 +94,7 @@ def test_of_two_classes_the_decision_is_one_number_a_row_as_scikit_learn_has_it(
     scores, probabilities = found.decision_function(ROWS[NAMES]), found.predict_proba(ROWS[NAMES])
     both = found.ensemble_.scores(found._cells(ROWS[NAMES]))
     np.testing.assert_allclose(scores, both[:, 1] - both[:, 0], rtol=1e-12)
-    powers = np.exp(both)
-    np.testing.assert_allclose(probabilities, powers / powers.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert probabilities == pytest.approx(unclipped_probabilities(softmax(both, axis=1), clip=0.9), rel=1e-12)
     assert (found.predict(ROWS[NAMES]) == found.classes_[probabilities.argmax(axis=1)]).all()
     assert get_scorer("roc_auc")(found, ROWS[NAMES], ROWS["two"]) > 0.7
 

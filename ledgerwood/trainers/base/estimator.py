@@ -1,6 +1,7 @@
 """The base class of estimators that release trees: an ensemble, its scores and importances, and a warning of noise."""
 
 import abc
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -70,6 +71,10 @@ class AbstractTreeEstimator(AbstractTrainer):
         # Where a clipped fit comes to rest, docs/explanation/sgbdt.md#link: clipping moves scores, not their order.
         plan: Any = self.plan_
         return float(plan.clip) if plan.clip >= 0.5 else 1.0
+
+    @property
+    def _gradient_clip(self) -> float:
+        return float(getattr(self.plan_, "clip", math.inf))  # a plan from outside may clip nothing
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

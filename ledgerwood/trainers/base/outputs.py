@@ -70,14 +70,15 @@ class AbstractClassifier(ClassifierMixin, AbstractTrainer):  # type: ignore[misc
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes; float64 (n_rows, K).
 
-        Of more than two: each class's own, brought to sum 1. Of trees that all classes share: the softmax of scores.
+        Of more than two: each class's own, brought to sum 1. Of trees that all classes share: the softmax of scores,
+        with the effect of clipped gradients undone.
         """
         scores = self.decision_function(X)
         if len(self.classes_) == 1:
             return np.ones((len(scores), 1))
         if self._is_multinomial:
             joint = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
-            return np.asarray(softmax(joint, axis=1))
+            return unclipped_probabilities(softmax(joint, axis=1), clip=self._gradient_clip)
         if scores.ndim == 1:
             return self._pull(scores)
         own = np.column_stack([self._pull(scores[:, place])[:, 1] for place in range(scores.shape[1])])
@@ -100,6 +101,21 @@ class AbstractClassifier(ClassifierMixin, AbstractTrainer):  # type: ignore[misc
             return np.repeat(self.classes_, len(scores))
         places = np.argmax(scores, axis=1) if scores.ndim == 2 else scores > 0.0
         return np.asarray(self.classes_[places.astype(np.intp)])
+
+
+def unclipped_probabilities(softmaxes: NDArray[np.float64], *, clip: float) -> NDArray[np.float64]:
+    """The shares of classes at which a multinomial fit with clipped gradients comes to rest, float64 (n_rows, K).
+
+    Keeps the classes' order. docs/explanation/several-classes.md#joint-link.
+
+    Args:
+        softmaxes: of the scores, (n_rows, K).
+        clip: largest Euclidean norm of a gradient.
+    """
+    squares = np.sum(softmaxes**2, axis=1, keepdims=True)
+    norms = np.sqrt(np.maximum(squares + 1.0 - 2.0 * softmaxes, 0.0))  # of softmax - unit vector, for each class
+    pulled = softmaxes * np.maximum(norms / clip, 1.0)
+    return np.asarray(pulled / pulled.sum(axis=1, keepdims=True))
 
 
 def _numeric_target(schema: Schema) -> Numeric:

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import inspect
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -414,6 +415,11 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
     def _largest_probability(self) -> float:
         """What no class's probability exceeds by this model's loss, before the classes' are brought to sum 1."""
         return 1.0
+
+    @property
+    def _gradient_clip(self) -> float:
+        """Largest norm of a row's gradient over all classes, where trees are shared by them."""
+        return math.inf
 
     def _columns(self, X: Any) -> dict[str, NDArray[Any]]:
         """The features of rows given for prediction, as the function of a `DeclaredStatistic` sees those of a fit."""

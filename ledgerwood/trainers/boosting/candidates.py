@@ -15,6 +15,8 @@ EVEN_BINS = 16
 """Even bins of a histogram's grid."""
 HALVINGS = 11
 """How often the grid halves the distance to an end of the range, or to 0."""
+MOST_BINS = EVEN_BINS + 4 * HALVINGS + 3
+"""Sums of a feature's histogram, at most: bins, where the range holds 0, and the cell of missing values."""
 
 
 def histogram_borders(feature: Numeric, bins: int) -> Thresholds:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, final
 
@@ -14,11 +15,15 @@ from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import relative_multipliers
 from ledgerwood.curator import BinCounts, CandidateBins, LeafClassGradients, LeafCurvatures, LeafMoments, Loss
+from ledgerwood.curator.queries.bins import MAX_SUMS
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, GaussianMechanism, SkellamMechanism
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share
+from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES
+from ledgerwood.trainers.base.plan import require_zero_start
 from ledgerwood.trainers.base.schedule import Stage
+from ledgerwood.trainers.boosting.candidates import MOST_BINS
 from ledgerwood.trainers.boosting.rule import GUESSED_ROWS, evidence, rule
 from ledgerwood.trainers.boosting.signals import FeatureChoice
 from ledgerwood.trainers.parts.class_leaves import class_shares, class_values
@@ -42,7 +47,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         candidates: "bought": a histogram of each numeric feature is released before the first tree, and its quantiles
             are candidates beside even steps; "even": even steps only.
         n_candidates: even thresholds of a numeric feature, and as many quantiles where they are bought.
-        candidate_share: share of mu**2 for the histograms.
+        candidate_share: share of mu**2 for the histograms, of what an estimated schema leaves.
         candidate_multiplier: stddev of the histograms' noise over their L2 sensitivity under add-remove; found by
             `calibrated`.
         feature_choice: "signal": features whose trees have shown more come more often; "cycle": all in turn.
@@ -64,7 +69,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     even_share: Annotated[float, Real("share of the turns", high=1, holds_high=True)]
     signal_memory: Annotated[float, positive("cycles")]
     evidence: Annotated[float, Real("stddevs", holds_low=True)]
-    shared_classes: int = 0
+    shared_classes: Annotated[int, Count("classes", minimum=0)] = 0
 
     @classmethod
     def ruled(
@@ -110,8 +115,14 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     def _require_whole(self) -> None:
         places = _validate.items("numeric_features", self.numeric_features, "places")
         object.__setattr__(self, "numeric_features", places)
-        if not set(places) <= set(range(self.n_features)):
-            raise _validate.fail("numeric_features", places, f"in 0 .. {self.n_features - 1}", "places")
+        if not set(places) <= set(range(self.n_features)) or list(places) != sorted(set(places)):
+            raise _validate.fail("numeric_features", places, f"rising, in 0 .. {self.n_features - 1}", "places")
+        if self.shared_classes == 1 or (self.shared_classes and self.loss != "logistic"):
+            raise InvalidParameter(
+                f"shared_classes={self.shared_classes!r} must be 0, or at least 2 with loss='logistic', not "
+                f"{self.loss!r} (unit: classes)"
+            )
+        require_zero_start(self.shared_classes, self.initial_score)
         if not self._shares_before < 1.0:
             raise InvalidParameter(
                 f"initial_share={self.initial_share!r} and candidate_share={self.candidate_share!r} leave nothing for "
@@ -119,6 +130,22 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
             )
         self.require_sums()
         self.leaf  # noqa: B018  # checks the clip, and what else it is made of
+
+    def require_room(self, cells: Sequence[FeatureCells]) -> None:
+        """Refuse more numeric features than one release of histograms holds.
+
+        Args:
+            cells: of each feature of the schema.
+
+        Raises:
+            InvalidParameter: so many.
+        """
+        most = MAX_SUMS // MOST_BINS
+        if self.buys_candidates and len(self.numeric_features) > most:
+            raise InvalidParameter(
+                f"{len(self.numeric_features):,} numeric features are more than the {most:,} whose histograms one "
+                "release holds: set candidates='even' (unit: features)"
+            )
 
     # ------------------------------------------------------------------------------------------- what is asked, and how
 
@@ -218,7 +245,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         """The choice of features of one forest: of each of its trees in turn."""
         return FeatureChoice(
             self.n_features,
-            per_tree=self.features_per_tree or self.n_features,
+            per_tree=self.per_tree,
             even_share=1.0 if self.feature_choice == "cycle" else self.even_share,
             memory=self.signal_memory,
         )
@@ -253,22 +280,26 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         """
         k = self.shared_classes
         scale = min(1.0, self.clip / math.sqrt((k - 1) / k))
-        return class_shares(released[0, 0] / k - released[0, 1:] / scale, self.leaf_stddevs[1] / scale)
+        rows, gradient = self.leaf_stddevs
+        return class_shares(released[0, 0] / k - released[0, 1:] / scale, math.hypot(rows / k, gradient / scale))
 
     def explain(self) -> str:
-        """What the rule chose and why, a line a field, and where the user's own value stands in its place."""
+        """What the rule chose and why, a line a field, and where another value stands in its place."""
         rows = "no expected_rows" if self.expected_rows is None else f"expected_rows={self.expected_rows:,}"
         guessed = f": {GUESSED_ROWS:,} are assumed" if self.expected_rows is None else ""
+        first = "; the first one has no split, and tells the shares of the classes" if self.shared_classes else ""
         lines = [
-            f"{self.size}, noise of stddev {self.leaf_stddevs[1]:.4g} on each leaf's sum of gradients",
+            f"{self.size}{first}; noise of stddev {self.leaf_stddevs[1]:.4g} on each leaf's sum of gradients",
             f"by the public rule for evidence {self.evidence:,.0f} (mu * rows; {rows}{guessed}):",
         ]
         n_numeric = len(self.numeric_features)
         chosen = rule(self.loss, self.evidence, n_features=self.n_features, n_numeric=n_numeric)
         for name, own in chosen.items():
-            value = getattr(self, name)
-            said = own.why if value == own.value else f"named; the rule: {own.value!r}"
-            lines.append(f"  {name} = {value!r}: {said}")
+            value = self.per_tree if name == "features_per_tree" else getattr(self, name)
+            said = own.why if value == own.value else f"not the rule's, which is {own.value!r}"
+            if name == "n_estimators" and self.purchase is not None and value == ESTIMATED_CLASSES:
+                said = "one for each class that may be found, at least"
+            lines.append(f"  {name} = {value!r}: {'not used here' if name in self._unused else said}")
         before = [
             f"{share:.1%} of mu**2 for {what}"
             for what, share, there in (
@@ -277,4 +308,19 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
             )
             if there
         ]
-        return "\n".join([*lines, f"{', '.join(before) or 'nothing'} comes before the trees"])
+        bought = [] if self.purchase is None else ["the estimate of the schema, and of what is left"]
+        return "\n".join([*lines, f"{' '.join([*bought, ', '.join(before)]) or 'nothing'} comes before the trees"])
+
+    @property
+    def per_tree(self) -> int:
+        """Features of a tree."""
+        return min(self.features_per_tree or self.n_features, self.n_features)
+
+    @property
+    def _unused(self) -> set[str]:
+        """Fields of the rule that nothing follows from in this plan."""
+        candidates = set() if self.buys_candidates else {"candidate_share"}
+        if not self.buys_candidates and self.candidates == "bought":
+            candidates |= {"candidates"}
+        choice = set() if self.feature_choice == "signal" else {"even_share", "signal_memory"}
+        return candidates | choice

@@ -16,6 +16,8 @@ GUESSED_ROWS = 10_000
 """Expected rows where none are given."""
 FINE_STEPS = 4096
 """Even steps of a numeric feature's range, of which thresholds are borders."""
+MOST_EVIDENCE = 1e12
+"""More is counted as that much: the rule's choices end long before."""
 DEPTHS, DEPTH_FROM, DEPTH_FACTOR = (3, 6), 250.0, 2.8
 """Least and most levels; the evidence at which trees have the least, and its factor for one level more."""
 TREES, TREES_FROM = (256, 1024), 500.0
@@ -43,7 +45,8 @@ def evidence(budget: Budget, expected_rows: int | None) -> float:
     """
     if budget.delta == 0.0:
         return 0.0
-    return gdp.mu(budget.epsilon, budget.delta) * (GUESSED_ROWS if expected_rows is None else expected_rows)
+    rows = GUESSED_ROWS if expected_rows is None else expected_rows
+    return min(gdp.mu(budget.epsilon, budget.delta) * rows, MOST_EVIDENCE)
 
 
 def ruled_depth(found: float, first: float = DEPTH_FROM, factor: float = DEPTH_FACTOR) -> int:
@@ -70,7 +73,7 @@ def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mappin
     """
     logistic = loss == "logistic"
     numbers = 2 * n_numeric >= n_features
-    together = "effects of four features together" if numbers else "pairs: one category splits off few rows"
+    together = "effects of several features together" if numbers else "pairs: one category splits off few rows"
     return {
         "n_estimators": RuledValue(
             value=ruled_trees(found, loss), why="more and smaller steps where the noise of each can be averaged out"

@@ -5,13 +5,14 @@ gains, are in docs/explanation/boosting.md.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.curator import Aggregator, BinCounts, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble, Tree
+from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.forests import Forests, declared_forests
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.base.progress import Progress, unseen
@@ -105,8 +106,9 @@ def released_candidates(plan: PrivateBoostingPlan, aggregator: Aggregator) -> li
     if not plan.buys_candidates:
         return even
     bins = histogram_bins(aggregator.schema, plan.max_bins)
+    query = BinCounts(bins=bins)
     with aggregator.open(plan.candidate_event, purpose="candidates") as round_:
-        release = round_.release(BinCounts(bins=bins), plan.candidate_mechanism, purpose="candidates")
+        release = round_.release(query, plan.candidate_mechanism, purpose="candidates")
     return bought_candidates(release.real[:, 0], bins, even, plan.n_candidates)
 
 
@@ -128,6 +130,17 @@ class AbstractPrivateBoosting(AbstractGaussianEstimator):
     signal_memory: float | None = None
 
     _train = staticmethod(train)
+
+    def _require_loaded(self, model: Ensemble) -> None:
+        super()._require_loaded(model)
+        plan: Any = self.plan_
+        shared = 0 if plan.purchase is not None else declared_forests(self.schema_)
+        for name, value, own in (
+            ("n_features", plan.n_features, self.n_features_in_),
+            ("shared_classes", plan.shared_classes, shared if shared > 1 else 0),
+        ):
+            if value != own:
+                raise InvalidParameter(f"a plan of {name}={value!r}, and a schema of {own}")
 
     def _forests(self, schema: Schema | TypedColumns) -> int:
         return 1  # whose leaves have a value for each class
@@ -152,6 +165,8 @@ class PrivateBoostingRegressor(AbstractRegressor, AbstractPrivateBoosting):
 
     Parameters: see `AbstractPrivateBoosting`; attributes: `AbstractSystemEstimator`.
     """
+
+    plan_: PrivateBoostingPlan
 
 
 @final

@@ -395,10 +395,8 @@ class TrainerKit:
             lambda: self.copy(random_state=None).fit(*self.data), fits=max(fits, 2), alpha=self.alpha, of="the fits"
         )
         require(not found.rejected, str(found))
-        require(
-            not found.untested,
-            f"not tested: {', '.join(f'{count} x {name}' for name, count in found.untested)}",
-        )
+        untested = ", ".join(f"{count} x {name}" for name, count in found.untested)
+        require(not found.untested, f"not tested: {untested}")
         return str(found)
 
     def ledger(self) -> str | None:
@@ -468,9 +466,7 @@ class TrainerKit:
             require(said.raised[0].split(":")[0] in REFUSALS, f"schema=None raises {said.raised[0]}")
             require(ledger.entries == before, f"schema=None is refused after something was spent: {said.raised[0]}")
             raise Inapplicable(f"schema=None is refused: {said.raised[0]}")
-        require(
-            model.plan_.purchase is not None, "schema=None was fitted by a plan without an estimation of the schema"
-        )
+        require(model.plan_.purchase is not None, "schema=None was fitted by a plan that estimates no schema")
         drawn = [entry.purpose for entry in ledger.entries if isinstance(entry, DrawEntry)]
         require(any(each.startswith("schema: ") for each in drawn), "no draw estimates the schema")
         require(verify_ledger(ledger.record()).verdict == "confirmed", "the ledger is not confirmed")

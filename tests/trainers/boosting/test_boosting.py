@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import math
 
 import numpy as np
@@ -9,13 +10,15 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 import ledgerwood as lw
 from ledgerwood.accounting.events import Composed, EllipticalGaussianEvent, GaussianEvent, Repeated
 from ledgerwood.ensemble import Ensemble
-from ledgerwood.errors import CalibrationFailed, InvalidParameter
+from ledgerwood.errors import CalibrationFailed, InvalidParameter, LedgerCorrupted
 from ledgerwood.federation import federate
 from ledgerwood.trainers import PrivateBoostingClassifier, PrivateBoostingRegressor
+from ledgerwood.trainers.boosting.candidates import MOST_BINS, histogram_bins
 from ledgerwood.trainers.boosting.plan import PrivateBoostingPlan
 from ledgerwood.trainers.boosting.rule import DEPTHS, TREES, evidence, rule, ruled_depth, ruled_trees
 from ledgerwood.trainers.parts.splits import random_tree
@@ -157,10 +160,20 @@ def test_all_classes_share_trees_whose_first_leaf_tells_their_shares():
     model = PrivateBoostingClassifier(**common, n_estimators=64).fit(x, y)
     assert (model.plan_.shared_classes, model.ensemble_.n_classes, len(model.ensemble_.trees)) == (4, 4, 63)
     alone = PrivateBoostingClassifier(**common, n_estimators=1, max_depth=0).fit(x, y)
-    np.testing.assert_allclose(alone.predict_proba(x[:1])[0], np.bincount(y) / 6000, atol=0.02)
+    np.testing.assert_allclose(softmax(alone.decision_function(x[:1])[0]), np.bincount(y) / 6000, atol=0.02)
     np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0)
     assert model.score(x, y) > 0.9
     assert len([*model.plan_.schedule()]) == 64  # for four classes as for two
+
+
+def test_probabilities_of_several_classes_are_their_shares_where_no_feature_tells_them():
+    generator = np.random.default_rng(8)
+    x, y = generator.uniform(0, 1, (8000, 2)), generator.choice(3, 8000, p=[0.7, 0.2, 0.1])
+    schema = lw.Schema.uniform(0.0, 1.0, n_features=2, target=TARGETS["three"])
+    model = PrivateBoostingClassifier(
+        epsilon=8.0, delta=1e-6, schema=schema, expected_rows=8000, random_state=3, n_estimators=128, max_depth=2
+    ).fit(x, y)
+    np.testing.assert_allclose(model.predict_proba(x).mean(axis=0), np.bincount(y) / 8000, atol=0.03)
 
 
 def test_estimated_classes_have_a_forest_each():
@@ -227,7 +240,7 @@ def test_a_plan_says_what_it_chose_and_what_the_user_named():
     schema = lw.Schema(features=FEATURES, target=TARGETS["number"])
     plan = PrivateBoostingRegressor(schema=schema, expected_rows=5000, learning_rate=0.1).make_plan(schema)
     told = plan.explain()
-    assert "learning_rate = 0.1: named; the rule: 0.3" in told
+    assert "learning_rate = 0.1: not the rule's, which is 0.3" in told
     for name, own in rule("squared", plan.evidence, n_features=3, n_numeric=2).items():
         assert f"{name} = " in told
         if name != "learning_rate":
@@ -273,6 +286,72 @@ def test_trees_of_mostly_categories_have_two_features(numeric, categorical, expe
     features += [lw.Categorical(f"c{j}", ("u", "v")) for j in range(categorical)]
     schema = lw.Schema(features=tuple(features), target=TARGETS["two"])
     assert PrivateBoostingClassifier(schema=schema).make_plan(schema).features_per_tree == expected
+
+
+def test_more_numeric_features_than_histograms_hold_are_refused_before_anything_is_spent():
+    schema = lw.Schema.uniform(-1.0, 1.0, n_features=300_000, target=TARGETS["two"])
+    model = PrivateBoostingClassifier(epsilon=1.0, delta=1e-6, schema=schema)
+    with pytest.raises(InvalidParameter, match=r"300,000 numeric features are more than the 266,305.*'even'"):
+        model.make_plan(schema)
+    feature = lw.Numeric("x", -1.0, 2.0, missing=True)  # of the most borders: its range holds 0
+    own = lw.Schema(features=(feature,), target=TARGETS["two"])
+    assert histogram_bins(own, 4096).total <= MOST_BINS
+
+
+def test_of_several_classes_no_mean_label_is_paid_for():
+    with pytest.raises(InvalidParameter, match="initial_score='moments' is for a number or two classes"):
+        estimator("three", initial_score="moments").fit(*rows("three"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        ({"numeric_features": (0, 0)}, "rising"),
+        ({"shared_classes": 1}, "shared_classes=1 must be 0, or at least 2"),
+        ({"shared_classes": 3, "loss": "squared"}, "shared_classes=3 must be 0"),
+        ({"shared_classes": -1}, "shared_classes"),
+    ],
+    ids=str,
+)
+def test_plans_by_hand_are_checked(changed, text):
+    plan = PrivateBoostingPlan.ruled("logistic", BUDGET, 1000, n_features=3, numeric_features=(0, 2))
+    with pytest.raises(InvalidParameter, match=text):
+        dataclasses.replace(plan, **changed)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_features", 7), ("shared_classes", 2)])
+def test_a_saved_plan_of_another_schema_is_refused(name, value, tmp_path):
+    estimator("three").fit(*rows("three")).save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    record = json.loads(path.read_text())
+    record["plan"][name] = value
+    path.write_text(json.dumps(record))
+    with pytest.raises((InvalidParameter, LedgerCorrupted)):
+        PrivateBoostingClassifier.load(tmp_path / "model")
+
+
+def test_endless_evidence_is_some_evidence():
+    schema = lw.Schema(features=FEATURES, target=TARGETS["two"])
+    plan = PrivateBoostingClassifier(epsilon=20.0, schema=schema, expected_rows=10**308).make_plan(schema)
+    assert (plan.max_depth, plan.n_estimators) == (DEPTHS[1], TREES[1])
+
+
+def test_the_explanation_says_what_is_not_used_and_what_comes_before():
+    schema = lw.Schema(features=FEATURES, target=TARGETS["two"])
+    told = PrivateBoostingClassifier(schema=schema, candidates="even", feature_choice="cycle").make_plan(schema)
+    for name in ("candidate_share", "even_share", "signal_memory"):
+        assert f"{name} = " in told.explain()
+        assert f"{getattr(told, name)!r}: not used here" in told.explain()
+    assert (
+        "features_per_tree = 3: effects of several"
+        in PrivateBoostingClassifier(schema=schema, features_per_tree="all").make_plan(schema).explain()
+    )
+    X, y = rows("three", 400)
+    bought = PrivateBoostingClassifier(epsilon=50.0, delta=1e-4, n_estimators=8, max_depth=2).fit(X, y).plan_.explain()
+    assert "n_estimators = 32: one for each class that may be found" in bought
+    assert "the estimate of the schema, and of what is left 5.0% of mu**2 for the histograms" in bought
+    several = estimator("three").make_plan(lw.Schema(features=FEATURES, target=TARGETS["three"])).explain()
+    assert "the first one has no split" in several
 
 
 def test_every_choice_of_the_rule_is_a_field_of_the_plan():

@@ -11,6 +11,7 @@ from scipy.special import logsumexp, softmax
 
 from ledgerwood import Adjacency
 from ledgerwood.curator import LeafClassGradients
+from ledgerwood.trainers.base.outputs import unclipped_probabilities
 from ledgerwood.trainers.parts.class_leaves import class_noise, class_shares, class_values, share_hessians, share_scores
 from ledgerwood.trainers.parts.whole_noise import WholeLeaves
 
@@ -96,3 +97,25 @@ def test_the_shares_hessian_bounds_the_mean_over_rows(classes, seed):
     probabilities = np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), size=50)
     mean = (probabilities * (1.0 - probabilities)).mean(axis=0)
     assert (mean <= share_hessians(probabilities.mean(axis=0)) + 1e-12).all()
+
+
+SHARES = st.lists(st.floats(1e-6, 1.0), min_size=2, max_size=12)
+
+
+@given(SHARES, st.floats(0.05, 2.0))
+def test_probabilities_after_clipping_are_where_the_mean_gradient_is_zero(weights, clip):
+    """By hand: for shares pi of the classes the clipped gradients at the softmax q add up to 0."""
+    q = np.array(weights) / np.sum(weights)
+    (pi,) = unclipped_probabilities(q[np.newaxis], clip=clip)
+    assert pi.sum() == pytest.approx(1.0)
+    gradients = q - np.eye(len(q))
+    scaled = gradients * np.minimum(1.0, clip / np.linalg.norm(gradients, axis=1))[:, np.newaxis]
+    np.testing.assert_allclose(pi @ scaled, 0.0, atol=1e-12)
+    order = np.argsort(q)
+    assert (np.diff(pi[order]) >= -1e-12).all()  # the likeliest class stays so
+
+
+def test_a_clip_beyond_all_gradients_changes_nothing():
+    q = np.array([[0.7, 0.2, 0.1], [1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(unclipped_probabilities(q, clip=1.5), q)
+    np.testing.assert_allclose(unclipped_probabilities(q, clip=math.inf), q)
