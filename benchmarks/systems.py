@@ -33,6 +33,8 @@ from ledgerwood.trainers import (
     DPXGBoostRegressor,
     FederatedGBDTClassifier,
     FederatedGBDTRegressor,
+    PrivateBoostingClassifier,
+    PrivateBoostingRegressor,
     PrivaTreeClassifier,
     SGBDTClassifier,
     SGBDTRegressor,
@@ -68,13 +70,19 @@ class Entry:
 
 
 def _entries(
-    system: str, classifier: type, regressor: type | None, delta: float, presets: tuple[str, ...], **parameters: Any
+    system: str,
+    classifier: type,
+    regressor: type | None,
+    delta: float,
+    presets: tuple[str | None, ...],
+    **parameters: Any,
 ) -> Iterator[Entry]:
     for preset in presets:
         yield Entry(system, preset, classifier, regressor, delta, parameters)
 
 
 ENTRIES: tuple[Entry, ...] = (
+    *_entries("Private boosting", PrivateBoostingClassifier, PrivateBoostingRegressor, DELTA, (None,)),
     *_entries("S-GBDT", SGBDTClassifier, SGBDTRegressor, DELTA, ("default", "paper")),
     *_entries("DPBoost", DPBoostClassifier, DPBoostRegressor, 0.0, ("default", "paper")),
     *_entries("DPBoost", DPBoostClassifier, DPBoostRegressor, DELTA, ("default",)),
