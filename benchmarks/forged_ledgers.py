@@ -423,14 +423,7 @@ def preset_plans() -> dict[str, tuple[Event, float]]:
         for kind in filter(None, (entry.classifier, entry.regressor)):
             target = Categorical("y", ("no", "yes")) if kind is entry.classifier else Numeric("y", 0.0, 10.0)
             schema = Schema(features=features, target=target)
-            model = kind(
-                epsilon=1.0,
-                delta=entry.delta,
-                schema=schema,
-                preset=entry.preset,
-                expected_rows=10_000,
-                **entry.parameters,
-            )
+            model = entry.model(kind, epsilon=1.0, schema=schema, expected_rows=10_000)
             plan = model.make_plan(schema.resolved(len(features)))
             found[f"{kind.__name__} {entry.preset} delta={entry.delta:g}"] = plan.event, entry.delta
     return found

@@ -68,6 +68,15 @@ class Entry:
     delta: float
     parameters: Mapping[str, Any]
 
+    def model(self, kind: type, *, epsilon: float, schema: Any, expected_rows: int) -> Any:
+        """The estimator of this line; what its class does not know (a plug-in's may) is left out."""
+        model = kind(epsilon=epsilon, delta=self.delta, schema=schema, **self.parameters)
+        besides = {"preset": self.preset, "expected_rows": expected_rows}
+        known = model.get_params(deep=False)
+        return model.set_params(
+            **{name: value for name, value in besides.items() if name in known and value is not None}
+        )
+
 
 def _entries(
     system: str,
@@ -143,10 +152,7 @@ def one_fit(entry: Entry, data: data_sets.Data, epsilon: float, train: Any, test
     """
     kind = entry.regressor if is_numeric(data) else entry.classifier
     assert kind is not None
-    model = kind(epsilon=epsilon, delta=entry.delta, schema=data.schema, **entry.parameters)
-    besides = {"preset": entry.preset, "expected_rows": len(train)}
-    known = model.get_params(deep=False)
-    model.set_params(**{name: value for name, value in besides.items() if name in known and value is not None})
+    model = entry.model(kind, epsilon=epsilon, schema=data.schema, expected_rows=len(train))
     start = time.perf_counter()
     model.fit(data.X[train], data.y[train])
     seconds = time.perf_counter() - start
