@@ -22,6 +22,7 @@ from ledgerwood.accounting import Event as Event
 from ledgerwood.accounting import FilteredEvent as FilteredEvent
 from ledgerwood.accounting import FixedSizeSampled as FixedSizeSampled
 from ledgerwood.accounting import GaussianEvent as GaussianEvent
+from ledgerwood.accounting import GaussianMixtureEvent as GaussianMixtureEvent
 from ledgerwood.accounting import GDPEvent as GDPEvent
 from ledgerwood.accounting import GDPFilter as GDPFilter
 from ledgerwood.accounting import Grant as Grant
@@ -34,6 +35,7 @@ from ledgerwood.accounting import Price as Price
 from ledgerwood.accounting import PrivacyUnit as PrivacyUnit
 from ledgerwood.accounting import ProfileEvent as ProfileEvent
 from ledgerwood.accounting import PureEvent as PureEvent
+from ledgerwood.accounting import RandomAllocation as RandomAllocation
 from ledgerwood.accounting import RandomizedResponseEvent as RandomizedResponseEvent
 from ledgerwood.accounting import Receipt as Receipt
 from ledgerwood.accounting import RenyiEvent as RenyiEvent
@@ -41,6 +43,7 @@ from ledgerwood.accounting import RenyiFilter as RenyiFilter
 from ledgerwood.accounting import Repeated as Repeated
 from ledgerwood.accounting import RepeatedSelection as RepeatedSelection
 from ledgerwood.accounting import ReplaceOneSampled as ReplaceOneSampled
+from ledgerwood.accounting import SGDPlan as SGDPlan
 from ledgerwood.accounting import SkellamEvent as SkellamEvent
 from ledgerwood.accounting import SkellamVectorEvent as SkellamVectorEvent
 from ledgerwood.accounting import StaircaseEvent as StaircaseEvent
@@ -51,6 +54,7 @@ from ledgerwood.accounting import calibrate as calibrate
 from ledgerwood.accounting import grouped as grouped
 from ledgerwood.accounting import matrix_gaussian as matrix_gaussian
 from ledgerwood.accounting import price as price
+from ledgerwood.accounting import sgd_plan as sgd_plan
 from ledgerwood.accounting import split as split
 from ledgerwood.accounting import tree_gaussian as tree_gaussian
 from ledgerwood.errors import BudgetExceeded as BudgetExceeded
@@ -59,22 +63,36 @@ from ledgerwood.errors import PrivacyWarning as PrivacyWarning
 
 if TYPE_CHECKING:
     from ledgerwood import datasets as datasets
+    from ledgerwood import displays as displays
     from ledgerwood import mechanisms as mechanisms
+    from ledgerwood import reading as reading
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
     from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
     from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
     from ledgerwood.schema import Categorical as Categorical
+    from ledgerwood.schema import Date as Date
     from ledgerwood.schema import Numeric as Numeric
+    from ledgerwood.schema import OpenCategorical as OpenCategorical
+    from ledgerwood.schema import OpenColumn as OpenColumn
+    from ledgerwood.schema import OpenDate as OpenDate
+    from ledgerwood.schema import OpenNumeric as OpenNumeric
     from ledgerwood.schema import Schema as Schema
+    from ledgerwood.schema import SchemaDraft as SchemaDraft
 
 __version__ = "0.1.0"
 
-_LATE_MODULES = ("datasets", "mechanisms", "trainers", "verification")
+_LATE_MODULES = ("datasets", "displays", "mechanisms", "reading", "trainers", "verification")
 _HOMES = {
     "Categorical": "ledgerwood.schema",
+    "Date": "ledgerwood.schema",
     "Numeric": "ledgerwood.schema",
+    "OpenCategorical": "ledgerwood.schema",
+    "OpenColumn": "ledgerwood.schema",
+    "OpenDate": "ledgerwood.schema",
+    "OpenNumeric": "ledgerwood.schema",
     "Schema": "ledgerwood.schema",
+    "SchemaDraft": "ledgerwood.schema",
     "SecureRandom": "ledgerwood.mechanisms.exact.randomness",
     "SeededRandom": "ledgerwood.mechanisms.exact.randomness",
     **{name: f"ledgerwood.{name}" for name in _LATE_MODULES},
@@ -90,6 +108,7 @@ _NAMES = [
     "BudgetExceeded",
     "Categorical",
     "Composed",
+    "Date",
     "Direction",
     "DiscreteGaussianEvent",
     "DiscreteLaplaceEvent",
@@ -100,10 +119,15 @@ _NAMES = [
     "GDPEvent",
     "GDPFilter",
     "GaussianEvent",
+    "GaussianMixtureEvent",
     "Grant",
     "LaplaceEvent",
     "Ledger",
     "Numeric",
+    "OpenCategorical",
+    "OpenColumn",
+    "OpenDate",
+    "OpenNumeric",
     "Parallel",
     "PoissonSampled",
     "PoissonSelection",
@@ -113,6 +137,7 @@ _NAMES = [
     "PrivacyWarning",
     "ProfileEvent",
     "PureEvent",
+    "RandomAllocation",
     "RandomizedResponseEvent",
     "Receipt",
     "RenyiEvent",
@@ -120,7 +145,9 @@ _NAMES = [
     "Repeated",
     "RepeatedSelection",
     "ReplaceOneSampled",
+    "SGDPlan",
     "Schema",
+    "SchemaDraft",
     "SecureRandom",
     "SeededRandom",
     "SkellamEvent",
@@ -133,10 +160,13 @@ _NAMES = [
     "accounting",
     "calibrate",
     "datasets",
+    "displays",
     "grouped",
     "matrix_gaussian",
     "mechanisms",
     "price",
+    "reading",
+    "sgd_plan",
     "split",
     "trainers",
     "tree_gaussian",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ledgerwood.verification import FederationReport, LedgerReport
+    from ledgerwood.verification import FederationReport, LedgerFailure, LedgerReport
 
 
 class PrivacyWarning(UserWarning):
@@ -149,6 +149,8 @@ class LedgerCorrupted(LedgerError):
         message: the entry and what is wrong with it.
         report: the result of `verify_ledger` for all entries, if the only fault is a refuted charge; else None.
         federation: the result of `verify_federation`, if all ledgers are in order and something in them is refuted.
+        entry: the first entry that fails, where it is known.
+        failure: from `verify_ledger`, what can still be said of a ledger that is not in order; else None.
     """
 
     def __init__(
@@ -157,8 +159,12 @@ class LedgerCorrupted(LedgerError):
         *,
         report: "LedgerReport | None" = None,
         federation: "FederationReport | None" = None,
+        entry: int | None = None,
+        failure: "LedgerFailure | None" = None,
     ) -> None:
         super().__init__(message)
+        self.entry = entry
+        self.failure = failure
         self.report = report
         self.federation = federation
 

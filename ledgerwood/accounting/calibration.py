@@ -13,7 +13,7 @@ from typing import Literal, final, overload
 from ledgerwood import _validate
 from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Budget
-from ledgerwood.accounting.costs.losses import plans
+from ledgerwood.accounting.costs.losses import plans, quick
 from ledgerwood.accounting.events.base import Event, require_event
 from ledgerwood.accounting.pricing import Price, log_delta, price
 from ledgerwood.accounting.quotes import Method
@@ -230,7 +230,7 @@ class _Cost:
         Returns:
             Where a quick cost meets the budget, of a plan whose losses take long to compose; else `start` itself.
         """
-        slow = not self.whole and self.method in ("tightest", "pld") and plans.composes_inside(self.event(start))
+        slow = not self.whole and self.method in ("tightest", "pld") and quick.composes_inside(self.event(start))
         near = self._quick_root(start) if slow else None
         start = start if near is None else near
         priced = price(self.event(start), method=self.method)
@@ -269,10 +269,13 @@ class _Cost:
         if value not in self._quicks:
             event, delta = self.event(value), self.budget.delta
             try:
-                epsilon = price(event, method="renyi").epsilon(delta)
-                self._by_renyi = True
+                if quick.has_quick_losses(event):
+                    epsilon = quick.quick_epsilon(event, math.log(delta))
+                else:
+                    epsilon = price(event, method="renyi").epsilon(delta)
+                    self._by_renyi = True
             except UnsupportedEvent:
-                epsilon = plans.quick_epsilon(event, math.log(delta))
+                epsilon = quick.quick_epsilon(event, math.log(delta))
             self._quicks[value] = self._ratio(epsilon, self.budget.epsilon)
         return self._quicks[value]
 

@@ -5,6 +5,7 @@ It is a frozen rule, chosen before the first output, for any sequence of events:
 Proofs: docs/explanation/odometers.md.
 """
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_down, float_up
-from ledgerwood.accounting.adjacency import common_adjacency
+from ledgerwood.accounting.adjacency import Adjacency, common_adjacency
 from ledgerwood.accounting.costs.conversion import LARGEST_ORDER, LEAST_ORDER
 from ledgerwood.accounting.events import ApproximateEvent, Event, PureEvent
 from ledgerwood.accounting.events.base import FloatArray, require_event
@@ -27,6 +28,8 @@ ALL_SCALES = tuple(1.0 + 2.0 ** (0.5 * k) for k in range(-12, 35))
 
 _GUARD = 2.0**-46  # of the magnitudes that are added, 64 roundings' worth
 _TURNS = 60
+_LARGEST = Fraction(2) ** 1000
+_UNITS = 2**1074  # to one: every float is a whole number of them, so that sums are exact, and fast
 
 
 @final
@@ -42,6 +45,10 @@ class PureOdometer:
         """The delta of its readings: always 0."""
         return 0.0
 
+    def start(self) -> "OdometerState":
+        """The state before the first event; `after` takes events in one by one, in the same time after any number."""
+        return OdometerState(odometer=self)
+
     def epsilon(self, events: Iterable[Event]) -> float:
         """The sum, in nats, rounded up; neither it nor the loss itself is ever exceeded.
 
@@ -49,11 +56,7 @@ class PureOdometer:
             UnsupportedEvent: an event that is not pure.
             AdjacencyMismatch: events under different relations.
         """
-        counts = _counted(events)
-        for event in counts:
-            if not math.isfinite(event.pure_epsilon()):
-                raise UnsupportedEvent(f"PureOdometer accepts pure events only, and {event!r} is not")
-        return _pure_sum(counts)
+        return self.start().after(events).epsilon
 
 
 @final
@@ -83,6 +86,10 @@ class RenyiOdometer:
         object.__setattr__(self, "delta", _open_probability("delta", self.delta))
         object.__setattr__(self, "orders", _orders(self.orders))
 
+    def start(self) -> "OdometerState":
+        """The state before the first event; `after` takes events in one by one, in the same time after any number."""
+        return OdometerState(odometer=self)
+
     def epsilon(self, events: Iterable[Event]) -> float:
         """Epsilon, in nats, rounded up: what is released until one stops is (epsilon, delta)-private.
 
@@ -90,14 +97,14 @@ class RenyiOdometer:
             UnsupportedEvent: no order has a finite divergence.
             AdjacencyMismatch: events under different relations.
         """
-        return _reading(_counted(events), self.orders, self.delta, at_all_times=False)
+        return self.start().after(events).epsilon
 
     def loss(self, events: Iterable[Event]) -> float:
         """A bound on the privacy loss itself, in nats, rounded up; larger than `epsilon`.
 
         With probability 1 - delta the loss is at most this at *all* times at once. Errors as in `epsilon`.
         """
-        return _reading(_counted(events), self.orders, self.delta, at_all_times=True)
+        return self.start().after(events).loss
 
 
 @final
@@ -130,6 +137,10 @@ class WhitehouseOdometer:
             raise _validate.fail("delta_prime", self.delta_prime, f"at most delta={self.delta!r}", "probability")
         object.__setattr__(self, "orders", _orders(self.orders))
 
+    def start(self) -> "OdometerState":
+        """The state before the first event; `after` takes events in one by one, in the same time after any number."""
+        return OdometerState(odometer=self)
+
     def epsilon(self, events: Iterable[Event]) -> float:
         """Epsilon, in nats, rounded up: what is released until one stops is (epsilon, delta)-private.
 
@@ -140,47 +151,161 @@ class WhitehouseOdometer:
             BudgetExceeded: the deltas sum to more than delta - delta_prime: no epsilon is proven any more.
             UnsupportedEvent, AdjacencyMismatch: as of `RenyiOdometer`.
         """
-        responses: Counter[Event] = Counter()
-        deltas = Fraction()
-        for event, count in _counted(events).items():
-            for draw, times in event.draws():
-                if isinstance(draw, ApproximateEvent):
-                    deltas += count * times * Fraction(draw.delta)
-                    responses[PureEvent(epsilon=draw.epsilon, adjacency=draw.adjacency)] += count * times
-                else:
-                    responses[draw] += count * times
-        left = Fraction(self.delta) - Fraction(self.delta_prime)
-        if deltas > left:
-            raise BudgetExceeded(
-                f"the deltas sum to {float_up(deltas)!r}; the odometer has delta - delta_prime={float_down(left)!r} "
-                "for them (unit: probability)",
-                requested={"delta": float_up(deltas)},
-                remaining={"delta": float_down(left)},
-            )
-        return _reading(responses, self.orders, self.delta_prime, at_all_times=False)
+        return self.start().after(events).epsilon
 
 
 Odometer = PureOdometer | RenyiOdometer | WhitehouseOdometer
 """The closed set of odometers."""
 
 
-def _reading(counts: Counter[Event], orders: tuple[float, ...], delta: float, *, at_all_times: bool) -> float:
-    """What events with Renyi divergences amount to, in nats; never above their pure sum. Rounded up."""
-    if not counts:
-        return 0.0
-    gaps, divergences = np.array(orders) - 1.0, np.zeros(len(orders))
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OdometerState:
+    """What an odometer has read so far: exact sums, whose size does not grow with the number of events.
+
+    The reading is the same, bit for bit, whichever way the events are taken in: one by one, in parts, or all at once.
+    It is got by `start` of an odometer, and goes on with `after`; the odometer, a rule chosen before the first output,
+    stays as it is. Source: docs/explanation/odometers.md#running-odometers.
+
+    Args:
+        odometer: the rule.
+        events: number of events that were taken in.
+        adjacency: the relation of all of them; None before the first.
+    """
+
+    odometer: Odometer
+    events: int = 0
+    adjacency: Adjacency | None = None
+    _divergences: tuple[int | None, ...] | None = None  # by the odometer's orders, in `_UNITS`; None for infinity
+    _pure: Fraction | None = Fraction()  # None for infinity
+    _deltas: Fraction = Fraction()
+
+    def after(self, events: Iterable[Event]) -> "OdometerState":
+        """The state after these events, in the order of time; a single one is written `[event]`.
+
+        Raises:
+            UnsupportedEvent: an event that is not pure, of `PureOdometer`.
+            AdjacencyMismatch: events under different relations.
+        """
+        counts = _counted(events)
+        if not counts:
+            return self
+        found = [event.adjacency for event in counts]
+        adjacency = common_adjacency(found if self.adjacency is None else [self.adjacency, *found], "an odometer")
+        deltas = self._deltas
+        read: Counter[Event] = Counter()
+        match self.odometer:
+            case PureOdometer():
+                read = counts
+                for event in counts:
+                    if not math.isfinite(event.pure_epsilon()):
+                        raise UnsupportedEvent(f"PureOdometer accepts pure events only, and {event!r} is not")
+            case RenyiOdometer():
+                read = counts
+            case WhitehouseOdometer():
+                for event, count in counts.items():
+                    for draw, times in event.draws():
+                        if isinstance(draw, ApproximateEvent):
+                            deltas += count * times * Fraction(draw.delta)
+                            read[PureEvent(epsilon=draw.epsilon, adjacency=draw.adjacency)] += count * times
+                        else:
+                            read[draw] += count * times
+        orders = () if isinstance(self.odometer, PureOdometer) else self.odometer.orders
+        sums: list[int | None] = [0] * len(orders) if self._divergences is None else list(self._divergences)
+        for event, count in read.items():
+            for place, one in enumerate(_divergences(event, orders)):
+                before = sums[place]
+                sums[place] = None if before is None or one is None else before + count * one
+        return OdometerState(
+            odometer=self.odometer, events=self.events + counts.total(), adjacency=adjacency,
+            _divergences=tuple(sums), _pure=_more(self._pure, read), _deltas=deltas,
+        )  # fmt: skip
+
+    @property
+    def epsilon(self) -> float:
+        """The odometer's reading: `epsilon` of all events so far.
+
+        Raises:
+            UnsupportedEvent: no order has a finite divergence.
+            BudgetExceeded: of `WhitehouseOdometer`, the deltas sum to more than delta - delta_prime.
+        """
+        match self.odometer:
+            case PureOdometer():
+                return float_up(self._pure or Fraction())
+            case RenyiOdometer():
+                return self._reading(self.odometer.delta, self.odometer.orders, at_all_times=False)
+            case WhitehouseOdometer():
+                left = Fraction(self.odometer.delta) - Fraction(self.odometer.delta_prime)
+                if self._deltas > left:
+                    raise BudgetExceeded(
+                        f"the deltas sum to {float_up(self._deltas)!r}; the odometer has "
+                        f"delta - delta_prime={float_down(left)!r} for them (unit: probability)",
+                        requested={"delta": float_up(self._deltas)},
+                        remaining={"delta": float_down(left)},
+                    )
+                return self._reading(self.odometer.delta_prime, self.odometer.orders, at_all_times=False)
+
+    @property
+    def loss(self) -> float:
+        """The bound on the privacy loss at all times: `loss` of all events so far.
+
+        Raises:
+            UnsupportedEvent: no order has a finite divergence, or the odometer bounds no loss (`WhitehouseOdometer`).
+        """
+        match self.odometer:
+            case PureOdometer():
+                return self.epsilon
+            case RenyiOdometer():
+                return self._reading(self.odometer.delta, self.odometer.orders, at_all_times=True)
+            case WhitehouseOdometer():
+                raise UnsupportedEvent(
+                    "WhitehouseOdometer bounds no loss: a point (epsilon, delta) says nothing of the loss itself; "
+                    "read its epsilon, or state the events' divergences to a RenyiOdometer"
+                )
+
+    def _reading(self, delta: float, orders: tuple[float, ...], *, at_all_times: bool) -> float:
+        """What events with Renyi divergences amount to, in nats; never above their pure sum. Rounded up."""
+        if self._divergences is None:
+            return 0.0
+        gaps = np.array(orders) - 1.0
+        divergences = np.array([_upward(None if one is None else Fraction(one, _UNITS)) for one in self._divergences])
+        with np.errstate(over="ignore"):
+            known = np.isfinite(gaps * divergences)
+        if not known.any():
+            raise UnsupportedEvent(
+                "every order of the odometer has an infinite divergence; use a WhitehouseOdometer: state a "
+                "point, at a delta fixed in advance, as an ApproximateEvent"
+            )
+        found = _least(gaps[known], divergences[known], -math.log(len(orders)), math.log(delta), at_all_times)
+        return min(max(found, 0.0), _upward(self._pure))
+
+
+def _upward(sum_: Fraction | None) -> float:
+    return math.inf if sum_ is None or sum_ > _LARGEST else float_up(sum_)
+
+
+def _more(pure: Fraction | None, read: Counter[Event]) -> Fraction | None:
+    """The sum of pure epsilons with these events; None for infinity."""
+    for event, count in read.items():
+        epsilon = event.pure_epsilon()
+        pure = None if pure is None or not math.isfinite(epsilon) else pure + Fraction(epsilon) * count
+    return pure
+
+
+@functools.lru_cache(maxsize=64)
+def _divergences(event: Event, orders: tuple[float, ...]) -> tuple[int | None, ...]:
+    """The event's divergence at each order, rounded up, in `_UNITS`; None for infinity."""
+    if not orders:
+        return ()
     with np.errstate(over="ignore"):
-        for event, count in counts.items():
-            divergences += count * event.renyi(np.array(orders))
-        divergences *= 1.0 + (len(counts) + 2) * 2.0**-52
-        known = np.isfinite(gaps * divergences)
-    if not known.any():
-        raise UnsupportedEvent(
-            "every order of the odometer has an infinite divergence; use a WhitehouseOdometer: state a "
-            "point, at a delta fixed in advance, as an ApproximateEvent"
-        )
-    found = _least(gaps[known], divergences[known], -math.log(len(orders)), math.log(delta), at_all_times)
-    return min(max(found, 0.0), _pure_sum(counts))
+        found = event.renyi(np.array(orders))
+    return tuple(_in_units(one) if math.isfinite(one) else None for one in found.tolist())
+
+
+def _in_units(value: float) -> int:
+    """A float as a whole number of `_UNITS`: exact."""
+    numerator, denominator = value.as_integer_ratio()
+    return numerator * (_UNITS // denominator)
 
 
 def _least(gaps: FloatArray, divergences: FloatArray, log_weight: float, log_delta: float, at_all_times: bool) -> float:
@@ -216,16 +341,7 @@ def _counted(events: Iterable[Event]) -> Counter[Event]:
     for event in events:
         require_event(event)
         counts[event] += 1
-    if counts:
-        common_adjacency([event.adjacency for event in counts], "an odometer")
     return counts
-
-
-def _pure_sum(counts: Counter[Event]) -> float:
-    each = [(event.pure_epsilon(), count) for event, count in counts.items()]
-    if not all(math.isfinite(epsilon) for epsilon, _ in each):
-        return math.inf
-    return float_up(sum((Fraction(epsilon) * count for epsilon, count in each), Fraction()))
 
 
 def _open_probability(name: str, value: object) -> float:

@@ -17,15 +17,22 @@ from typing import assert_never, final, get_args
 import numpy as np
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search
+from ledgerwood.accounting import _search, risk
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.costs import conversion, crowds, gdp
-from ledgerwood.accounting.costs.losses import plans
+from ledgerwood.accounting.costs.losses import attained, maxima, plans
 from ledgerwood.accounting.events import base
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
+from ledgerwood.accounting.events.choices.pure import BoundedRangeEvent
+from ledgerwood.accounting.events.composition import Repeated
+from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.sampled.allocation import RandomAllocation
 from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled
+from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.accounting.quotes import SOURCES, Curve, Method, Quote, Route, short
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
+from ledgerwood.pages.shown import Card, ShowsItself
+from ledgerwood.pages.values import Fact
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without any one unit",
@@ -44,6 +51,7 @@ def explain(priced: "Price", delta: float | None) -> str:
     ]
     if delta is not None:
         lines += _at(priced, delta)
+    lines += _sampler(event, delta)
     pure = event.pure_epsilon()
     cap = f"never above the pure sum {pure:.6g}" if math.isfinite(pure) else "at delta 0 there is none"
     lines.append(f"the numbers: each is a proven upper bound, rounded up; epsilon in nats; {cap}")
@@ -51,7 +59,38 @@ def explain(priced: "Price", delta: float | None) -> str:
         "meaning: for any other knowledge of an attacker, any set of outcomes is at most e^epsilon times as likely, "
         "plus delta, in one of two neighbouring data sets as in the other"
     )
+    lines.append(f"in words: {risk.in_words(priced)}")
     return "\n".join(lines)
+
+
+def _sampler(event: Event, delta: float | None) -> list[str]:
+    """Which sampler the cost is for; with a delta, what the same noise costs at least in a shuffled run."""
+    try:
+        parts = list(base.walk(event))
+    except UnsupportedEvent:  # of a class from outside, whose samples nobody knows
+        return []
+    lines = []
+    if any(isinstance(part, PoissonSampled | ReplaceOneSampled) and part.sampling_rate < 1.0 for part in parts):
+        lines.append(
+            "sampler: Poisson samples, each unit in each sample by a secret coin of its own; the cost is not that of a "
+            "loader that shuffles the rows and cuts them into batches, which may be much larger"
+        )
+    if any(isinstance(part, RandomAllocation) for part in parts):
+        lines.append(
+            "sampler: a random allocation, where each unit draws its steps in secret and independently of others; the "
+            "cost is not that of a loader that shuffles the rows and cuts them into batches of a fixed size"
+        )
+    match event:
+        case Repeated(PoissonSampled(GaussianEvent() as noise, sampling_rate=rate), count=count):
+            steps = max(round(1.0 / rate), 1) if rate > 1.0 / _MOST_BATCHES else _MOST_BATCHES
+            epochs = min(count // steps, _MOST_BATCHES)
+            if delta and epochs:
+                low = maxima.epsilon(noise.adjacency, noise.noise_multiplier, steps, epochs, delta)
+                lines.append(
+                    f"shuffled instead: {steps:,} batches a pass, passes: {epochs:,}; the same noise costs at least "
+                    f"epsilon={low:.6g} for some rows (proven, docs/explanation/shuffling.md); see ShuffledBatches"
+                )
+    return lines
 
 
 def _at(priced: "Price", delta: float) -> list[str]:
@@ -88,12 +127,13 @@ def _lattice(priced: "Price", quote: Quote) -> list[str]:
 
 
 _LARGEST = 1e300
+_MOST_BATCHES = 1_000_000  # of a pass, and passes, of a shuffled run beside a price
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(ShowsItself):
     """The (epsilon, delta) curve of `event` by `method`; made by `price`."""
 
     event: Event
@@ -119,6 +159,17 @@ class Price:
         if epsilon >= self.event.pure_epsilon():
             return 0.0
         return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
+
+    def log_deltas(self, epsilons: FloatArray) -> FloatArray:
+        """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; faster than repeated calls of `delta`."""
+        pure = self.event.pure_epsilon()
+        if self.method in ("profile", "gdp"):
+            return np.where(epsilons >= pure, -np.inf, np.minimum(_log_profile(self, epsilons), 0.0))
+        if self.method == "pld":
+            with contextlib.suppress(UnsupportedEvent):
+                values = plans.log_deltas(plans.plan(self.event), epsilons)
+                return np.where(epsilons >= pure, -np.inf, values)
+        return np.array([log_delta(self, float(epsilon)) for epsilon in epsilons])
 
     def quote(self, delta: float) -> Quote:
         """The privacy cost at `delta`, with its method and order; errors as in `epsilon`."""
@@ -148,7 +199,8 @@ class Price:
 
         The lower end bounds the dominating pair, not the mechanism: a mechanism may be better than its pair.
         It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
-        lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Where neither
+        lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Of bounded
+        ranges, whose profile is a supremum over pairs, it is that of one pair each (pld.md#attained). Where neither
         exists, the lower end is the largest exact epsilon of any one draw; 0 for a `ReplaceOneSampled`, whose profile
         is a bound on every pair and not the profile of one. Both ends are proven.
         """
@@ -161,6 +213,8 @@ class Price:
                 low, high = plans.interval(plans.plan(self.event), math.log(delta))
                 # Above the price it bounds a profile that is the supremum of several pairs', dearer than any of them.
                 upper, lower = min(upper, high), low if low <= min(upper, high) else 0.0
+        if not _has_profile(self.event):
+            lower = max(lower, min(_of_real_pairs(self.event, math.log(delta)), upper))
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
         for part in parts if lower == 0.0 else []:
@@ -176,6 +230,20 @@ class Price:
             InvalidParameter, UnsupportedEvent: as `epsilon`, for a delta that is given.
         """
         return explain(self, delta)
+
+    def _card(self) -> Card:
+        """Epsilon at two usual deltas, where there is one."""
+        facts: list[tuple[str, Fact]] = [
+            ("event", short(self.event)),
+            ("adjacency", self.event.adjacency.value),
+            ("method", self.method if self.certified else f"{self.method}, not certified"),
+        ]
+        for delta in (1e-5, 1e-8):
+            with contextlib.suppress(InvalidParameter, UnsupportedEvent):
+                facts.append((f"epsilon at delta {delta:g}", self.epsilon(delta)))
+        if math.isfinite(pure := self.event.pure_epsilon()):
+            facts.append(("pure epsilon", pure))
+        return Card(title="Privacy cost (nats, proven upper bounds)", facts=tuple(facts))
 
     def _quoted(self, epsilon: float, delta: float, method: Route, order: float | None) -> Quote:
         return Quote(epsilon=epsilon, delta=delta, method=method, order=order, certified=self.certified)
@@ -298,18 +366,6 @@ def log_delta(priced: Price, epsilon: float) -> float:
             assert_never(priced.method)
 
 
-def log_deltas(priced: Price, epsilons: FloatArray) -> FloatArray:
-    """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; faster than repeated `log_delta`."""
-    pure = priced.event.pure_epsilon()
-    if priced.method in ("profile", "gdp"):
-        return np.where(epsilons >= pure, -np.inf, np.minimum(_log_profile(priced, epsilons), 0.0))
-    if priced.method == "pld":
-        with contextlib.suppress(UnsupportedEvent):
-            values = plans.log_deltas(plans.plan(priced.event), epsilons)
-            return np.where(epsilons >= pure, -np.inf, values)
-    return np.array([log_delta(priced, float(epsilon)) for epsilon in epsilons])
-
-
 def _log_profile(priced: Price, epsilons: FloatArray) -> FloatArray:
     """The larger direction of the log profile, shape (k,)."""
     if priced.method == "gdp":
@@ -348,11 +404,26 @@ def _unsampled(event: Event) -> Price | None:
 
 
 def _has_profile(event: Event) -> bool:
+    """Returns whether the event's profile is known, and not only bounded from both sides."""
+    with contextlib.suppress(UnsupportedEvent):  # of a class from outside, which has a profile if it says so
+        if base.holds(event, RandomAllocation):
+            return False
     try:
         event.log_profile(np.zeros(1), direction=Direction.REMOVE)
     except UnsupportedEvent:
         return False
     return True
+
+
+def _of_real_pairs(event: Event, log_delta: float) -> float:
+    """An epsilon that the event costs at least, by one of the pairs of each bounded range; 0 where it holds none."""
+    best = 0.0
+    with contextlib.suppress(UnsupportedEvent):
+        if base.holds(event, BoundedRangeEvent):
+            for share in attained.SHARES:
+                found = plans.plan(attained.with_pairs(event, share))
+                best = max(best, plans.epsilon(found, log_delta, above=False))
+    return best
 
 
 def _of_one_pair(event: Event) -> bool:

@@ -122,12 +122,20 @@ class Composed(Event):
         return gaussian_log_profile(_joint_mu(self, "profile"), epsilons)
 
     def renyi(self, orders: ArrayLike, *, direction: Direction | None = None) -> FloatArray:
-        if direction is None:
-            remove = self.renyi(orders, direction=Direction.REMOVE)
-            return (
-                remove if self.removal_dominates() else np.maximum(remove, self.renyi(orders, direction=Direction.ADD))
-            )
-        total = sum((event.renyi(orders, direction=direction) * n for event, n in self._counted()), start=np.zeros(()))
+        if direction is not None:
+            return self._renyi([event.renyi(orders, direction=direction) for event, _ in self._counted()])
+        ahead = [event.renyi(orders, direction=Direction.REMOVE) for event, _ in self._counted()]
+        if self.removal_dominates():
+            return self._renyi(ahead)
+        back = [
+            own if event.symmetric() else event.renyi(orders, direction=Direction.ADD)
+            for own, (event, _) in zip(ahead, self._counted(), strict=True)
+        ]
+        return np.maximum(self._renyi(ahead), self._renyi(back))
+
+    def _renyi(self, parts: list[FloatArray]) -> FloatArray:
+        """The sum of the parts' divergences, each with its count."""
+        total = sum((own * n for own, (_, n) in zip(parts, self._counted(), strict=True)), start=np.zeros(()))
         return renyi.raise_by(total, len(self.events))
 
     def pure_epsilon(self) -> float:

@@ -18,7 +18,9 @@ from ledgerwood.accounting.events.group import FilteredEvent
 from ledgerwood.accounting.events.noise.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
 from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.noise.laplace import LaplaceEvent, StaircaseEvent, TruncatedLaplaceEvent
+from ledgerwood.accounting.events.noise.mixture import GaussianMixtureEvent
 from ledgerwood.accounting.events.noise.skellam import SkellamEvent, SkellamVectorEvent
+from ledgerwood.accounting.events.sampled.allocation import RandomAllocation
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.accounting.events.stated import (
@@ -35,6 +37,7 @@ _CLASSES: dict[str, type[Event]] = {
     cls.__name__: cls
     for cls in (
         GaussianEvent,
+        GaussianMixtureEvent,
         EllipticalGaussianEvent,
         LaplaceEvent,
         PureEvent,
@@ -52,6 +55,7 @@ _CLASSES: dict[str, type[Event]] = {
         RandomizedResponseEvent,
         BoundedRangeEvent,
         PoissonSampled,
+        RandomAllocation,
         FixedSizeSampled,
         FilteredEvent,
         ReplaceOneSampled,

@@ -6,11 +6,13 @@ divergence.
 """
 
 from ledgerwood.accounting.filters.basic import AdvancedCompositionFilter as AdvancedCompositionFilter
+from ledgerwood.accounting.filters.basic import Amount as Amount
 from ledgerwood.accounting.filters.basic import BasicFilter as BasicFilter
 from ledgerwood.accounting.filters.basic import Charge as Charge
 from ledgerwood.accounting.filters.basic import ChargeMethod as ChargeMethod
 from ledgerwood.accounting.filters.basic import Charges as Charges
 from ledgerwood.accounting.filters.basic import Remaining as Remaining
+from ledgerwood.accounting.filters.basic import Spending as Spending
 from ledgerwood.accounting.filters.basic import Spent as Spent
 from ledgerwood.accounting.filters.renyi import GDPFilter as GDPFilter
 from ledgerwood.accounting.filters.renyi import RenyiFilter as RenyiFilter
@@ -51,3 +53,31 @@ def filter_from(record: object) -> Filter:
         f"filter={record!r} must be 'basic', 'gdp', 'zcdp', or the record of 'renyi' with its order or of 'whitehouse' "
         "with its delta_prime (unit: filter)"
     )
+
+
+def sums_of(value: Filter) -> tuple[tuple[str, Amount, int], ...]:
+    """The sums that a filter decides by: the name of each in a checkpoint, and the amount and power that are added."""
+    match value:
+        case BasicFilter():
+            return ("epsilon", "epsilon", 1), ("delta", "delta", 1)
+        case AdvancedCompositionFilter():
+            return ("epsilon_squared", "epsilon", 2), ("delta", "delta", 1)
+        case GDPFilter():
+            return (("mu_squared", "mu", 2),)
+        case ZCDPFilter():
+            return (("rho", "rho", 1),)
+        case RenyiFilter():
+            return (("divergence", "divergence", 1),)
+
+
+def nothing_of(value: Filter) -> Charge:
+    """A charge of nothing, in a filter's currency."""
+    match value:
+        case BasicFilter() | AdvancedCompositionFilter():
+            return Charge(epsilon=0.0, delta=0.0, method="pure")
+        case GDPFilter():
+            return Charge(mu=0.0, method="gdp")
+        case ZCDPFilter():
+            return Charge(rho=0.0, method="zcdp")
+        case RenyiFilter():
+            return Charge(divergence=0.0, method="renyi", order=value.order)

@@ -8,10 +8,11 @@ Advanced composition as a filter (docs/explanation/ledger.md#whitehouse-filter).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, final, overload
+from types import MappingProxyType
+from typing import Literal, final, get_args
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_down, float_up, root_down, root_up
@@ -26,6 +27,9 @@ ChargeMethod = Route | Literal["zcdp"]
 
 Amount = Literal["epsilon", "delta", "mu", "rho", "divergence"]
 """The amounts that a charge may state."""
+
+AMOUNTS: tuple[Amount, ...] = get_args(Amount)
+_NOTHING = Fraction()
 
 
 @final
@@ -67,39 +71,49 @@ class Charge:
 
 
 @final
-class Charges(Sequence[Charge]):
-    """Charges in their order; requested sums are stored exactly and updated with each new charge."""
+class Charges:
+    """How many charges there were, and their exact sums. No charge is kept, so that its size does not grow with them.
 
-    __slots__ = ("_charges", "_sums")
+    A sum of floats is a fraction whose denominator is a power of 2, of at most 2,148 bits, however many are added.
 
-    def __init__(self) -> None:
-        self._charges: list[Charge] = []
-        self._sums: dict[tuple[Amount, int], tuple[int, Fraction]] = {}  # how many were added up, and their sum
+    Args:
+        count: number of charges.
+        sums: the sum of each amount that they state, and of its square, by (amount, power).
+    """
+
+    __slots__ = ("_count", "_sums")
+
+    def __init__(self, count: int = 0, sums: Mapping[tuple[Amount, int], Fraction] = MappingProxyType({})) -> None:
+        self._count, self._sums = count, dict(sums)
 
     def append(self, charge: Charge) -> None:
         """Add the next one."""
-        self._charges.append(charge)
+        stated = charge.amounts()
+        for amount in AMOUNTS:
+            value = stated[amount]
+            if value is not None:
+                exact = Fraction(value)
+                for power, term in ((1, exact), (2, exact * exact)):
+                    self._sums[amount, power] = self._sums.get((amount, power), _NOTHING) + term
+        self._count += 1
 
     def total(self, amount: Amount, power: int) -> Fraction:
-        """The sum as in `total`; only the charges since the last call are added."""
-        done, before = self._sums.get((amount, power), (0, Fraction()))
-        upto = len(self._charges)  # before they are read: another thread may append
-        found = before + total(self._charges[done:upto], amount, power)
-        self._sums[amount, power] = (upto, found)
-        return found
+        """The sum as in `total`, for powers 1 and 2."""
+        return self._sums.get((amount, power), _NOTHING)
+
+    def copy(self) -> "Charges":
+        """The same sums, to add others to."""
+        return Charges(self._count, self._sums)
 
     def __len__(self) -> int:
-        return len(self._charges)
-
-    @overload
-    def __getitem__(self, place: int) -> Charge: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Charge]: ...
-    def __getitem__(self, place: int | slice) -> Charge | Sequence[Charge]:
-        return self._charges[place]
+        return self._count
 
 
-def total(charges: Sequence[Charge], amount: Amount, power: int = 1) -> Fraction:
+Spending = Sequence[Charge] | Charges
+"""The charges of a ledger, one by one or as their sums."""
+
+
+def total(charges: Spending, amount: Amount, power: int = 1) -> Fraction:
     """The exact sum of one amount, or of its squares (power 2), over charges that state it; 0 for those that do not."""
     if isinstance(charges, Charges):
         return charges.total(amount, power)
@@ -167,7 +181,7 @@ class BasicFilter:
     def check(self, budget: Budget) -> None:
         """Any budget will do."""
 
-    def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
+    def charge(self, event: Event, spent: Spending, budget: Budget, delta: float | None) -> Charge:
         """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
@@ -181,7 +195,7 @@ class BasicFilter:
         if charge.currency() != {"epsilon", "delta"}:
             raise InvalidParameter(f"{charge!r} must be in epsilon and delta (unit: currency)")
 
-    def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
+    def admit(self, spent: Spending, new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sums, the new charge included, are within the budget."""
         epsilon, delta = self._left(spent, budget)
         asked = (Fraction(new.epsilon or 0.0), Fraction(new.delta or 0.0))
@@ -196,19 +210,19 @@ class BasicFilter:
             remaining={"epsilon": float_down(epsilon), "delta": float_down(delta)},
         )
 
-    def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
+    def spent(self, charges: Spending, budget: Budget) -> Spent:
         """The total epsilon and delta of all grants, rounded up."""
         return Spent(
             epsilon=float_up(total(charges, "epsilon")),
             delta=float_up(total(charges, "delta")),
         )
 
-    def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
+    def remaining(self, charges: Spending, budget: Budget) -> Remaining:
         """The budget less the sums, rounded down."""
         epsilon, delta = self._left(charges, budget)
         return Remaining(epsilon=float_down(epsilon), delta=float_down(delta))
 
-    def _left(self, charges: Sequence[Charge], budget: Budget) -> tuple[Fraction, Fraction]:
+    def _left(self, charges: Spending, budget: Budget) -> tuple[Fraction, Fraction]:
         return (
             Fraction(budget.epsilon) - total(charges, "epsilon"),
             Fraction(budget.delta) - total(charges, "delta"),
@@ -284,7 +298,7 @@ class AdvancedCompositionFilter:
         if self.delta_prime > budget.delta:
             raise _validate.fail("delta_prime", self.delta_prime, f"at most delta={budget.delta!r}", "probability")
 
-    def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
+    def charge(self, event: Event, spent: Spending, budget: Budget, delta: float | None) -> Charge:
         """The event's charge at `delta`. None means 0 for a pure event, and all the delta that remains for any other.
 
         Raises:
@@ -299,7 +313,7 @@ class AdvancedCompositionFilter:
         if charge.currency() != {"epsilon", "delta"}:
             raise InvalidParameter(f"{charge!r} must be in epsilon and delta (unit: currency)")
 
-    def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
+    def admit(self, spent: Spending, new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sums, the new charge included, are within the budget."""
         squares, delta = self._left(spent, budget)
         asked = (Fraction(new.epsilon or 0.0) ** 2, Fraction(new.delta or 0.0))
@@ -314,7 +328,7 @@ class AdvancedCompositionFilter:
             remaining=left,
         )
 
-    def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
+    def spent(self, charges: Spending, budget: Budget) -> Spent:
         """Epsilon of the sum of squares, and delta_prime more than the sum of the deltas; rounded up."""
         if not charges:
             return Spent(epsilon=0.0, delta=0.0)
@@ -326,12 +340,12 @@ class AdvancedCompositionFilter:
         deltas = Fraction(self.delta_prime) + total(charges, "delta")
         return Spent(epsilon=epsilon, delta=float_up(deltas))
 
-    def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
+    def remaining(self, charges: Spending, budget: Budget) -> Remaining:
         """The epsilon and the delta that one more grant may have, rounded down."""
         squares, delta = self._left(charges, budget)
         return Remaining(epsilon=root_down(squares), delta=float_down(delta))
 
-    def _left(self, charges: Sequence[Charge], budget: Budget) -> tuple[Fraction, Fraction]:
+    def _left(self, charges: Spending, budget: Budget) -> tuple[Fraction, Fraction]:
         """The square of epsilon, and the delta, that one more grant may have."""
         deltas = Fraction(self.delta_prime) + total(charges, "delta")
         return max(self._limit(budget) - total(charges, "epsilon", 2), Fraction()), Fraction(budget.delta) - deltas

@@ -7,7 +7,6 @@ Gaussian differential privacy as a filter (docs/explanation/ledger.md#filters).
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, final
@@ -19,7 +18,7 @@ from ledgerwood._directed import float_down, float_up, root_down, root_up
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.costs import concentrated, conversion, gdp
 from ledgerwood.accounting.events.base import Event
-from ledgerwood.accounting.filters.basic import Charge, Remaining, Spent, total
+from ledgerwood.accounting.filters.basic import Charge, Remaining, Spending, Spent, total
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 
 
@@ -45,7 +44,7 @@ class ZCDPFilter:
         """
         concentrated.largest_rho(budget.epsilon, budget.delta)
 
-    def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
+    def charge(self, event: Event, spent: Spending, budget: Budget, delta: float | None) -> Charge:
         """The event's rho, rounded up.
 
         Raises:
@@ -63,7 +62,7 @@ class ZCDPFilter:
         if charge.currency() != {"rho"}:
             raise InvalidParameter(f"{charge!r} must be in rho (unit: currency)")
 
-    def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
+    def admit(self, spent: Spending, new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sum of rho, the new charge included, is within the budget."""
         limit = concentrated.largest_rho(budget.epsilon, budget.delta)
         if total(spent, "rho") + Fraction(new.rho or 0.0) <= Fraction(limit):
@@ -75,7 +74,7 @@ class ZCDPFilter:
             remaining={"rho": left},
         )
 
-    def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
+    def spent(self, charges: Spending, budget: Budget) -> Spent:
         """The sum, and its epsilon at the budget's delta; rounded up."""
         rhos = total(charges, "rho")
         rho = float_up(rhos)
@@ -84,7 +83,7 @@ class ZCDPFilter:
             epsilon = min(epsilon, budget.epsilon)
         return Spent(epsilon=epsilon, delta=budget.delta if charges else 0.0, rho=rho)
 
-    def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
+    def remaining(self, charges: Spending, budget: Budget) -> Remaining:
         """The rho that one more grant may have, rounded down."""
         left = Fraction(concentrated.largest_rho(budget.epsilon, budget.delta)) - total(charges, "rho")
         return Remaining(rho=float_down(max(left, Fraction())))
@@ -126,7 +125,7 @@ class RenyiFilter:
         """
         self._limit(budget)
 
-    def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
+    def charge(self, event: Event, spent: Spending, budget: Budget, delta: float | None) -> Charge:
         """The event's divergence, the larger direction, rounded up.
 
         Raises:
@@ -144,7 +143,7 @@ class RenyiFilter:
         if charge.currency() != {"divergence"} or charge.order != self.order:
             raise InvalidParameter(f"{charge!r} must be a divergence of order {self.order!r} (unit: currency)")
 
-    def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
+    def admit(self, spent: Spending, new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sum of divergences, the new charge included, is within the budget."""
         limit = self._limit(budget)
         if total(spent, "divergence") + Fraction(new.divergence or 0.0) <= Fraction(limit):
@@ -157,7 +156,7 @@ class RenyiFilter:
             remaining={"divergence": left},
         )
 
-    def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
+    def spent(self, charges: Spending, budget: Budget) -> Spent:
         """The sum, and its epsilon at the budget's delta; rounded up."""
         divergences = total(charges, "divergence")
         if divergences == 0:
@@ -169,7 +168,7 @@ class RenyiFilter:
             epsilon = min(epsilon, budget.epsilon)
         return Spent(epsilon=epsilon, delta=budget.delta, divergence=divergence)
 
-    def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
+    def remaining(self, charges: Spending, budget: Budget) -> Remaining:
         """The divergence that one more grant may have, rounded down."""
         left = Fraction(self._limit(budget)) - total(charges, "divergence")
         return Remaining(divergence=float_down(max(left, Fraction())))
@@ -214,7 +213,7 @@ class GDPFilter:
         if budget.delta == 0.0:
             raise _validate.fail("delta", budget.delta, "> 0: no mu > 0 has a finite epsilon at delta 0", "probability")
 
-    def charge(self, event: Event, spent: Sequence[Charge], budget: Budget, delta: float | None) -> Charge:
+    def charge(self, event: Event, spent: Spending, budget: Budget, delta: float | None) -> Charge:
         """The event's mu, rounded up.
 
         Raises:
@@ -233,7 +232,7 @@ class GDPFilter:
         if charge.currency() != {"mu"}:
             raise InvalidParameter(f"{charge!r} must be in mu (unit: currency)")
 
-    def admit(self, spent: Sequence[Charge], new: Charge, budget: Budget) -> None:
+    def admit(self, spent: Spending, new: Charge, budget: Budget) -> None:
         """Raise BudgetExceeded unless the sum of squares, the new charge included, is within the budget."""
         limit = _largest_mu(budget)
         if total(spent, "mu", 2) + Fraction(new.mu or 0.0) ** 2 <= Fraction(limit) ** 2:
@@ -246,12 +245,12 @@ class GDPFilter:
             remaining={"mu": left},
         )
 
-    def spent(self, charges: Sequence[Charge], budget: Budget) -> Spent:
+    def spent(self, charges: Spending, budget: Budget) -> Spent:
         """The root of the sum of squares, and its epsilon at the budget's delta; rounded up."""
         mu = root_up(total(charges, "mu", 2))
         return Spent(epsilon=gdp.epsilon(mu, budget.delta), delta=budget.delta if charges else 0.0, mu=mu)
 
-    def remaining(self, charges: Sequence[Charge], budget: Budget) -> Remaining:
+    def remaining(self, charges: Spending, budget: Budget) -> Remaining:
         """The mu that one more grant may have, rounded down."""
         left = Fraction(_largest_mu(budget)) ** 2 - total(charges, "mu", 2)
         return Remaining(mu=root_down(max(left, Fraction())))

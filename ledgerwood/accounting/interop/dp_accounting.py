@@ -29,6 +29,7 @@ from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent,
 from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
+from ledgerwood.accounting.events.sampled.variants import truncated_poisson
 from ledgerwood.accounting.events.stated import ApproximateEvent, ZeroConcentratedEvent
 from ledgerwood.errors import UnsupportedEvent
 
@@ -39,7 +40,6 @@ _REFUSED = {
     "NonPrivateDpEvent": "a release without privacy has no finite privacy cost",
     "UnsupportedDpEvent": "it states no privacy guarantee",
     "SampledWithReplacementDpEvent": "a record may be drawn twice, and no event of this library describes this",
-    "TruncatedSubsampledGaussianDpEvent": "its truncation of a sample depends on the sample's records",
 }
 _NORM_BOUNDED = {"GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent"}
 
@@ -157,6 +157,8 @@ def _release(tree: Any, adjacency: Adjacency) -> Event | None:
             return _concentrated(tree, adjacency)
         case "MixtureOfGaussiansDpEvent":
             return _mixture(tree, adjacency)
+        case "TruncatedSubsampledGaussianDpEvent":
+            return _truncated(tree, adjacency)
         case "SingleEpochTreeAggregationDpEvent":
             return _tree_aggregation(tree, adjacency)
         case name:
@@ -250,6 +252,20 @@ def _mixture(tree: Any, adjacency: Adjacency) -> Event | None:
     multiplier = _directed.float_down(Fraction(sigma) / Fraction(size))
     gaussian = GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
     return gaussian if share == 1.0 else PoissonSampled(gaussian, sampling_rate=share)
+
+
+def _truncated(tree: Any, adjacency: Adjacency) -> Event | None:
+    """A Poisson sample cut to a largest batch at random; under add-remove a neighbour may have one row more."""
+    rate = _validate.non_negative("sampling_probability", tree.sampling_probability, "probability")
+    batch = _validate.count("truncated_batch_size", tree.truncated_batch_size, "rows", minimum=0)
+    rows = _validate.count("dataset_size", tree.dataset_size, "rows", minimum=0)
+    if rate == 0.0 or batch == 0:
+        return None
+    if adjacency is Adjacency.REPLACE_ONE:
+        raise _refused(tree, "under replace-one a sample that is cut to a largest batch has no event here")
+    gaussian = GaussianEvent(noise_multiplier=_own_multiplier(tree, adjacency), adjacency=adjacency)
+    more = 1 if adjacency is Adjacency.ADD_REMOVE else 0
+    return truncated_poisson(gaussian, sampling_rate=rate, rows_at_most=max(rows + more, 1), batch_at_most=batch)
 
 
 def _tree_aggregation(tree: Any, adjacency: Adjacency) -> Event | None:

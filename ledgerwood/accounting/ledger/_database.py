@@ -56,6 +56,7 @@ PATIENCE = 30.0
 """Seconds that anything waits for a lock or for the server, at most."""
 
 _KINDS = {"sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg"}
+_SECRETS = ("password", "sslpassword", "oauth_client_secret")  # options of PostgreSQL's client
 _GATE = 0x6C656467  # the advisory lock under which PostgreSQL's tables and new ledgers are made
 
 _tables = sa.MetaData()
@@ -87,7 +88,7 @@ def parsed(url: str) -> sa.URL:
         address = sa.make_url(url)
     except ArgumentError as error:
         raise InvalidParameter(f"the URL of a ledger's database must be {wanted}") from error
-    name = address.render_as_string()  # without its password
+    name = shown_name(address)
     if address.drivername not in _KINDS:
         raise InvalidParameter(f"path_or_url={name!r} must be the path of a JSON lines file, or {wanted}")
     if address.drivername.startswith("sqlite"):
@@ -96,6 +97,16 @@ def parsed(url: str) -> sa.URL:
             raise InvalidParameter(f"path_or_url={name!r} must name a file, and no options: {wanted}")
         return address.set(drivername="sqlite+pysqlite")
     return address.set(drivername="postgresql+psycopg")
+
+
+def shown_name(address: sa.URL) -> str:
+    """The URL as errors and pages show it: without its password, and without its options, which may hold one."""
+    return address.set(query={}).render_as_string()
+
+
+def identity(address: sa.URL) -> str:
+    """The URL with its options, but without a password: what tells one database from another; it is not shown."""
+    return address.difference_update_query(_SECRETS).render_as_string()
 
 
 def sqlite_file(address: sa.URL) -> Path | None:
@@ -135,6 +146,31 @@ def engine_for(address: sa.URL) -> sa.Engine:
         )
 
     return engine
+
+
+_READING = 10.0
+"""Seconds that one who only reads waits, at most."""
+
+
+def reading_engine_for(address: sa.URL) -> sa.Engine:
+    """An engine that cannot write: SQLite opens the file read-only, a server refuses to change anything."""
+    if sqlite_file(address) is None:
+        engine = sa.create_engine(
+            address, pool_size=2, max_overflow=0, pool_pre_ping=True, hide_parameters=True,
+            isolation_level="READ COMMITTED", execution_options={"postgresql_readonly": True},
+            connect_args={"connect_timeout": int(_READING), "tcp_user_timeout": int(_READING * 1000)},
+        )  # fmt: skip
+
+        @sa.event.listens_for(engine, "begin")
+        def begins(connection: sa.Connection) -> None:
+            connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(_READING * 1000)}")
+
+        return engine
+    where = f"{Path(str(address.database)).resolve().as_uri()}?mode=ro"
+    return sa.create_engine(
+        address.set(database=None), poolclass=sa.NullPool, hide_parameters=True,
+        creator=lambda: sqlite3.connect(where, uri=True, timeout=_READING, check_same_thread=False),
+    )  # fmt: skip
 
 
 def _require_one_name(path: Path) -> None:

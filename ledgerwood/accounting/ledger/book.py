@@ -1,29 +1,41 @@
 """The public classes `Ledger` and `Grant`."""
 
+import datetime as dt
 import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import NoReturn, final
 
+from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.events.base import Event, require_event
-from ledgerwood.accounting.filters import BasicFilter, Charge, Filter, Remaining, Spent
-from ledgerwood.accounting.ledger.entries import RESUMABLE, DrawEntry, Entry, GrantEntry, Randomness
+from ledgerwood.accounting.filters import BasicFilter, Filter, Remaining, Spent
+from ledgerwood.accounting.ledger.entries import (
+    RESUMABLE,
+    CheckpointEntry,
+    DrawEntry,
+    Entry,
+    LedgerAbout,
+    Randomness,
+    about,
+)
+from ledgerwood.accounting.ledger.grants import Grant, no_copy
 from ledgerwood.accounting.ledger.record import LedgerRecord, Receipt
-from ledgerwood.accounting.ledger.state import State, opened, replay
+from ledgerwood.accounting.ledger.state import State, replay
+from ledgerwood.accounting.ledger.state import opened as opening
 from ledgerwood.accounting.ledger.store import Memory, Store, require_terms, store_at
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, LedgerError
+from ledgerwood.pages.shown import Card, ShowsItself
 from ledgerwood.recording.points import passes
 
 _BASIC = BasicFilter()
 
 
 @final
-class Ledger:
+class Ledger(ShowsItself):
     """A budget with a record of every grant and every draw; in memory, or in a file or database by `Ledger.open`.
 
     It may be used from several threads. It cannot be copied or pickled, nor used in a forked process: a copy would
@@ -33,12 +45,25 @@ class Ledger:
         budget: the limit.
         unit: the protected unit: a row, a user, ...
         filter: the composition rule, and the currency in which it sums.
+        owner: who answers for it; public, of one line.
+        description: what it is for; public, of one line.
+        opened: the day of its opening, a date or its ISO 8601 text; public. No clock is read.
     """
 
     __slots__ = ("__weakref__", "_analyst", "_lock", "_owner", "_state", "_store")
 
-    def __init__(self, budget: Budget, *, unit: PrivacyUnit, filter: Filter = _BASIC) -> None:  # noqa: A002
-        self._hold(State(opened(budget, unit, filter, None)), Memory())
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        unit: PrivacyUnit,
+        filter: Filter = _BASIC,  # noqa: A002
+        owner: str | None = None,
+        description: str | None = None,
+        opened: dt.date | str | None = None,
+    ) -> None:
+        said = about(owner, description, opened)
+        self._hold(State(opening(budget, unit, filter, None, about=said), compact=True), Memory())
 
     @classmethod
     def open(
@@ -51,7 +76,11 @@ class Ledger:
         *,
         analysts: Mapping[str, float] | None = None,
         analyst: str | None = None,
+        owner: str | None = None,
+        description: str | None = None,
+        opened: dt.date | str | None = None,
         shared: bool = False,
+        from_checkpoint: bool = False,
     ) -> "Ledger":
         """Create or reopen a ledger; every entry is on its way to the disk before the call returns.
 
@@ -69,8 +98,13 @@ class Ledger:
             analysts: for a new ledger, who may spend and which share of the budget each, in (0, 1]; together at most 1.
             analyst: the analyst who spends through this object, if analysts share the budget. The name is not
                 authenticated.
+            owner: of a new ledger, who answers for it; public, of one line.
+            description: of a new ledger, what it is for; public, of one line.
+            opened: of a new ledger, the day, a date or its ISO 8601 text; public. No clock is read.
             shared: lock the file for each entry, and not for as long as it is open, so that several processes of this
                 machine may open it so; each waits for the others, up to 30 s. A database is always shared.
+            from_checkpoint: begin at the last checkpoint, if there is one, and take its word for the entries before
+                it, which are not read: they need not even be there. By default all entries are read and added up.
 
         Raises:
             LedgerError: other terms, or the file is in use, or the database cannot be used.
@@ -79,20 +113,26 @@ class Ledger:
             InvalidParameter: another kind of URL, no dataset in a database, or a new ledger without budget or unit.
             ImportError: a database, without the extra.
         """
-        new = None if budget is None or unit is None else opened(budget, unit, filter or _BASIC, dataset, analysts)
+        said = about(owner, description, opened)
+        new = None
+        if budget is not None and unit is not None:
+            new = opening(budget, unit, filter or _BASIC, dataset, analysts, said)
         store = store_at(path_or_url, dataset, new=new is not None, shared=shared)
         try:
-            lines = store.read()
+            lines = store.read(from_checkpoint=_validate.flag("from_checkpoint", from_checkpoint))
             if not lines:
                 if new is None:
                     raise InvalidParameter(
-                        f"the ledger {store.name} is empty: it needs budget= and unit= (unit: terms)"
+                        f"the ledger {store.name} is empty: it needs budget= and unit= "
+                        "(on the command line: `ledgerwood ledger open`) (unit: terms)"
                     )
                 State(new).purse(analyst)  # refused before anything is made
                 lines = store.create(new)
-            state = replay(lines)
+            state = replay(lines, compact=True, from_checkpoint=from_checkpoint)
             store.catch_up(state)
-            require_terms(state, dataset=dataset, budget=budget, unit=unit, filter_=filter, analysts=analysts)
+            require_terms(
+                state, dataset=dataset, budget=budget, unit=unit, filter_=filter, analysts=analysts, about=said
+            )
             state.purse(analyst)
         except BaseException:
             store.close()
@@ -118,6 +158,11 @@ class Ledger:
         return self._state.terms.filter
 
     @property
+    def about(self) -> LedgerAbout | None:
+        """Who answers for the ledger, what it is for, and its day of opening; None where nobody said."""
+        return self._state.terms.about
+
+    @property
     def analyst(self) -> str | None:
         """The analyst who spends through this object, if analysts share the budget."""
         return self._analyst
@@ -128,10 +173,48 @@ class Ledger:
         with self._current(lenient=True) as state:
             return tuple(state.entries)
 
+    def entries_since(self, index: int) -> tuple[Entry, ...]:
+        """The entries with this index and later ones, as in `entries`.
+
+        Args:
+            index: at least 0.
+
+        Raises:
+            InvalidParameter: an index outside its bound.
+        """
+        index = _validate.count("index", index, "entries", minimum=0)
+        with self._current(lenient=True) as state:
+            return tuple(state.entries.since(index))
+
     @property
     def plans(self) -> tuple[Event, ...]:
-        """The granted plans in order, drawn or not, as in `entries`; what an odometer reads."""
-        return tuple(entry.event for entry in self.entries if isinstance(entry, GrantEntry))
+        """The granted plans in order, drawn or not, as in `entries`; what an odometer reads.
+
+        Raises:
+            LedgerError: the ledger was opened at a checkpoint: plans before it are not here.
+        """
+        return self.plans_since(0)
+
+    def plans_since(self, known: int) -> tuple[Event, ...]:
+        """The granted plans but the first `known` of them; what an odometer that has read those still has to read.
+
+        Args:
+            known: number of plans, at least 0.
+
+        Raises:
+            InvalidParameter: a number outside its bound.
+            LedgerError: the ledger was opened at a checkpoint, and more than `known` plans were granted before it.
+        """
+        known = _validate.count("known", known, "plans", minimum=0)
+        with self._current(lenient=True) as state:
+            first = state.entries.first
+            before = first.spent.grants if isinstance(first, CheckpointEntry) else 0
+            if known < before:
+                raise LedgerError(
+                    f"the ledger was opened at a checkpoint, and {before} plans were granted before it, of which "
+                    f"{known} are known: open the whole ledger, without from_checkpoint=True"
+                )
+            return tuple(entry.event for entry in state.entries.grants(known - before))
 
     @property
     def head(self) -> str:
@@ -190,8 +273,8 @@ class Ledger:
         """
         with self._current() as state:
             self._require_owner()
-            entry = state.entries[index] if 0 <= index < len(state.entries) else None
-        if not isinstance(entry, GrantEntry):
+            entry = state.grant_at(index)
+        if entry is None:
             raise LedgerError(f"entry {index} is not a grant of this ledger")
         if not entry.resumable:
             raise LedgerError(
@@ -230,7 +313,7 @@ class Ledger:
             return grant.draw(parts[0][0], purpose=purpose, randomness=randomness)
 
     def migrate(self, *, analysts: Mapping[str, float], analyst: str | None = None) -> None:
-        """Migrate from format version 1 to 2, in which analysts share the budget; this cannot be undone.
+        """Share the budget among analysts, which raises format version 1 to 2; this cannot be undone.
 
         This appends one entry to the chain. Earlier grants stay as they are, belong to no analyst, and can still be
         drawn from. Each share is a fraction of the whole budget, and an upper limit: the remaining budget limits it as
@@ -241,7 +324,7 @@ class Ledger:
             analyst: who spends by this handle afterwards; all others open the ledger again.
 
         Raises:
-            LedgerError: the ledger is of version 2, or no such analyst; or the outcome is unknown, as in `grant`.
+            LedgerError: analysts share it already, or no such analyst; or the outcome is unknown, as in `grant`.
             InvalidParameter: shares outside (0, 1] or above 1 together; nothing changed.
             LedgerWriteFailed: the entry could not be made durable; nothing changed.
         """
@@ -254,6 +337,25 @@ class Ledger:
                 self._store.append(entry, durable=True)
             self._state.commit(entry)
             self._analyst = analyst
+
+    def checkpoint(self) -> CheckpointEntry:
+        """Append an entry that states what all entries so far amount to, exactly; it spends nothing.
+
+        From there the ledger can be opened and verified in a time that does not depend on what came before:
+        `Ledger.open(..., from_checkpoint=True)`. The first one raises the format version to 4, which cannot be undone
+        (docs/explanation/ledger.md#checkpoints).
+
+        Raises:
+            LedgerError: the outcome is unknown, as in `grant`.
+            LedgerWriteFailed: the entry could not be made durable; nothing changed.
+        """
+        with self._lock:
+            self._require_owner()
+            with self._store.locked(self._state):
+                entry = self._state.propose_checkpoint()
+                self._store.append(entry, durable=True)
+            self._state.commit(entry)
+            return entry
 
     def spent(self, analyst: str | None = None) -> Spent:
         """The total of the grants by the filter, rounded up; of one analyst's grants, if named."""
@@ -290,19 +392,22 @@ class Ledger:
         self.close()
 
     def __copy__(self) -> NoReturn:
-        raise _no_copy("a ledger")
+        raise no_copy("a ledger")
 
     def __deepcopy__(self, memo: object) -> NoReturn:
-        raise _no_copy("a ledger")
+        raise no_copy("a ledger")
 
     def __reduce__(self) -> NoReturn:
-        raise _no_copy("a ledger")
+        raise no_copy("a ledger")
 
     def __repr__(self) -> str:
         return (
             f"Ledger(budget={self.budget!r}, unit={self.unit!r}, filter={self.filter!r}, "
             f"spent={self.filter.spent(self._state.charges, self.budget)!r})"
         )
+
+    def _card(self) -> Card:
+        return self.record()._card()
 
     def _hold(self, state: State, store: Store, analyst: str | None = None) -> None:
         self._lock, self._owner = threading.RLock(), os.getpid()
@@ -313,8 +418,8 @@ class Ledger:
             self._require_owner()
             with self._store.locked(self._state):
                 entry = self._state.propose_draw(grant, event, purpose, randomness)
-                granted = self._state.entries[grant]
-                self._store.append(entry, durable=isinstance(granted, GrantEntry) and granted.resumable)
+                granted = self._state.grant_at(grant)
+                self._store.append(entry, durable=granted is not None and granted.resumable)
             self._state.commit(entry)
             return entry
 
@@ -333,84 +438,3 @@ class Ledger:
     def _require_owner(self) -> None:
         if self._owner != os.getpid():
             raise LedgerError("this ledger belongs to another process: a fork would spend the same budget twice")
-
-
-@final
-class Grant:
-    """The events of one granted plan, each of which can be drawn once and not returned. Made by `Ledger.grant`."""
-
-    __slots__ = ("_entry", "_ledger")
-
-    def __init__(self, ledger: Ledger, entry: GrantEntry) -> None:
-        self._ledger, self._entry = ledger, entry
-
-    @property
-    def event(self) -> Event:
-        """The plan that was granted."""
-        return self._entry.event
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger that granted it."""
-        return self._ledger
-
-    @property
-    def charge(self) -> Charge:
-        """The privacy cost of the plan, as charged."""
-        return self._entry.charge
-
-    @property
-    def index(self) -> int:
-        """Index of the grant's entry."""
-        return self._entry.index
-
-    @property
-    def purpose(self) -> str:
-        """The purpose, as written in the entry."""
-        return self._entry.purpose
-
-    @property
-    def remaining(self) -> Mapping[Event, int]:
-        """The events that may still be drawn, each with its count; a snapshot."""
-        return MappingProxyType(self._ledger._left(self._entry.index))
-
-    @passes("draw")
-    def draw(self, event: Event, *, purpose: str, randomness: Randomness = "secure") -> Receipt:
-        """Draw one planned event; the draw is recorded before any row is read.
-
-        Args:
-            event: equal to one of the plan's events.
-            purpose: printable text of one line.
-            randomness: "test" marks reproducible noise, which protects no one.
-
-        Raises:
-            DrawRefused: the plan has no such event, or none left; nothing changed.
-            LedgerWriteFailed: the entry could not be written; nothing was drawn.
-            LedgerError: the database was lost in the commit; what may have been recorded counts as drawn.
-        """
-        entry = self._ledger._draw(self._entry.index, event, purpose, randomness)
-        return Receipt(
-            event=entry.event, purpose=entry.purpose, grant=entry.grant, index=entry.index, hash=entry.hash,
-            randomness=entry.randomness,
-        )  # fmt: skip
-
-    def __copy__(self) -> NoReturn:
-        raise _no_copy("a grant")
-
-    def __deepcopy__(self, memo: object) -> NoReturn:
-        raise _no_copy("a grant")
-
-    def __reduce__(self) -> NoReturn:
-        raise _no_copy("a grant")
-
-    def __repr__(self) -> str:
-        return f"Grant(index={self.index}, purpose={self.purpose!r}, charge={self.charge!r})"
-
-
-def _no_copy(what: str) -> LedgerError:
-    return LedgerError(
-        f"{what} cannot be copied or pickled, or one budget would be spent twice. To keep the entries: "
-        "ledger.record(). To fit in parallel (n_jobs > 1): ledgerwood.trainers.private_cross_validate and "
-        "private_grid_search, whose threads share one ledger; or a ledger in a database, which every process opens "
-        "for itself by Ledger.open('sqlite:///...', dataset=...)"
-    )

@@ -19,7 +19,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import BinaryIO, final
 
-from ledgerwood.accounting.ledger.entries import Entry, encode
+from ledgerwood.accounting.ledger.checkpoints import last_checkpoint
+from ledgerwood.accounting.ledger.entries import Entry, encode, first_index
 from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import InvalidParameter, LedgerError, LedgerWriteFailed
 
@@ -167,13 +168,20 @@ class JsonLinesFile:
         """The file's name in messages."""
         return str(self.path)
 
-    def read(self) -> list[str]:
+    def read(self, *, from_checkpoint: bool = False) -> list[str]:
         """The complete lines; what stands after the last newline was never acknowledged and is cut off.
+
+        Args:
+            from_checkpoint: those from the last checkpoint on, if there is one; the file is read from its end.
 
         Raises:
             LedgerError: the file is not UTF-8.
         """
-        return self._read_on()
+        if from_checkpoint:
+            self._length = last_checkpoint(self._file, f"{_WHAT} {self.path}")
+        lines = self._read_on()
+        self._count += first_index(lines)
+        return lines
 
     def create(self, first: Entry) -> list[str]:
         """Write the first entry, durably; errors as in `append`."""
@@ -244,7 +252,7 @@ class JsonLinesFile:
         """Hold the lock of a shared file, with everything that others appended taken in."""
         lock_within(self._file, f"{_WHAT} {self.path}", PATIENCE)  # the first turn begins when the file is opened
         try:
-            if len(state.entries) != self._count:
+            if state.count != self._count:
                 raise LedgerError(
                     f"the ledger file {self.path} holds an entry whose writing was interrupted; reopen it"
                 )

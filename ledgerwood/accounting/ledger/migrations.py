@@ -56,7 +56,7 @@ def migrate_tables(url: str, *, dry_run: bool = False, told: Callable[[str], Non
         LedgerCorrupted: a chain does not hold; nothing was changed.
     """
     address = database.parsed(url)
-    file, name = database.sqlite_file(address), address.render_as_string()
+    file, name = database.sqlite_file(address), database.shown_name(address)
     if file is not None and not file.exists():
         raise LedgerError(f"there is no ledger database {name}")
     engine = database.engine_for(address)
@@ -102,9 +102,9 @@ def _checked(connection: sa.Connection, told: Callable[[str], None]) -> int:
         query = sa.select(table.c.line).where(table.c.dataset == row.dataset).order_by(table.c.position)
         try:
             state = replay(connection.scalars(query))
-            if (len(state.entries), state.head) != (row.entries, row.head):
+            if (state.count, state.head) != (row.entries, row.head):
                 raise LedgerCorrupted(
-                    f"entry {len(state.entries) - 1}: the chain ends with hash {state.head} after {len(state.entries)} "
+                    f"entry {state.count - 1}: the chain ends with hash {state.head} after {state.count} "
                     f"entries, the database says {row.head} after {row.entries}"
                 )
         except LedgerCorrupted as error:
@@ -134,7 +134,7 @@ def datasets(url: str) -> list[str]:
         LedgerError: there is no such database, or it holds no ledgers of this version.
     """
     address = database.parsed(url)
-    file, name = database.sqlite_file(address), address.render_as_string()
+    file, name = database.sqlite_file(address), database.shown_name(address)
     if file is not None and not file.exists():
         raise LedgerError(f"there is no ledger database {name}")
     engine = database.engine_for(address)

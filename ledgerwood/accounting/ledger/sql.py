@@ -13,9 +13,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from ledgerwood.accounting.ledger import _database as database
-from ledgerwood.accounting.ledger.entries import Entry, encode, require_label
+from ledgerwood.accounting.ledger.entries import CHECKPOINT, Entry, encode, require_label
 from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, LedgerWriteFailed
+
+_FIRST_LOOK = 256  # lines, from the last one, in which a checkpoint is looked for; then twice as many
 
 
 @final
@@ -36,15 +38,18 @@ class SqlStore:
             )
         self.dataset, self.name = (
             require_label("dataset", dataset),
-            f"{self._address.render_as_string()}, data set {dataset!r}",
+            f"{database.shown_name(self._address)}, data set {dataset!r}",
         )
         self._engine = database.engine_for(self._address)
         self._connection: sa.Connection | None = None
         self._owner = os.getpid()
         self._doubt = self._closed = False
 
-    def read(self) -> list[str]:
+    def read(self, *, from_checkpoint: bool = False) -> list[str]:
         """All lines; none if there is no such data set, or no such database.
+
+        Args:
+            from_checkpoint: those from the last checkpoint on, if there is one.
 
         Raises:
             LedgerError: the database cannot be read, or is of a later version.
@@ -55,7 +60,13 @@ class SqlStore:
             return []
         with self._reading() as connection:
             row = self._head_row(connection) if database.has_tables(connection) else None
-            return [] if row is None else self._lines(connection, 0, row.entries)
+            if row is None:
+                return []
+            return (
+                self._since_checkpoint(connection, row.entries)
+                if from_checkpoint
+                else self._lines(connection, 0, row.entries)
+            )
 
     def create(self, first: Entry) -> list[str]:
         """Write the first entry unless another process was faster; returns the lines that exist then."""
@@ -218,7 +229,7 @@ class SqlStore:
         return connection.execute(query.with_for_update() if lock else query).one_or_none()
 
     def _follow(self, connection: sa.Connection, state: State, row: Any) -> None:
-        known = len(state.entries)
+        known = state.count
         if row is None or row.entries < known:
             raise LedgerError(
                 f"the ledger database {self.name} holds {0 if row is None else row.entries} entries, where "
@@ -230,6 +241,19 @@ class SqlStore:
             raise LedgerCorrupted(
                 f"entry {row.entries - 1}: the database's head is {row.head}, the chain ends with {state.head}"
             )
+
+    def _since_checkpoint(self, connection: sa.Connection, stop: int) -> list[str]:
+        """The lines from the last checkpoint on, or all: read from the end, some and some more."""
+        found: list[str] = []
+        start, step = stop, _FIRST_LOOK
+        while start:
+            start, end = max(start - step, 0), start
+            found[:0] = self._lines(connection, start, end)
+            for place in range(end - start - 1, -1, -1):
+                if CHECKPOINT.decode() in found[place]:
+                    return found[place:]
+            step *= 2
+        return found
 
     def _lines(self, connection: sa.Connection, start: int, stop: int, *, partly: bool = False) -> list[str]:
         """The lines of entries `start` to `stop`, none of them missing unless `partly`."""

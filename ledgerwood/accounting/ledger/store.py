@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, final
 
 from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.accounting.filters import Filter
-from ledgerwood.accounting.ledger.entries import Entry
+from ledgerwood.accounting.ledger.entries import Entry, LedgerAbout
 from ledgerwood.accounting.ledger.jsonl import JsonLinesFile
 from ledgerwood.accounting.ledger.state import State
 from ledgerwood.errors import LedgerError
@@ -92,15 +92,18 @@ def require_terms(
     unit: PrivacyUnit | None,
     filter_: Filter | None,
     analysts: Mapping[str, float] | None,
+    about: LedgerAbout | None,
 ) -> None:
     """Require that the terms which the caller gives are those of the ledger."""
     terms = state.terms
+    said, known = ({} if each is None else each.record for each in (about, terms.about))
     for name, wanted, found in (
         ("dataset", dataset, terms.dataset),
         ("budget", budget, terms.budget),
         ("unit", unit, terms.unit),
         ("filter", filter_, terms.filter),
         ("analysts", None if analysts is None else dict(analysts), dict(state.analysts)),
+        *((name, said.get(name), known.get(name)) for name in ("owner", "description", "opened")),
     ):
         if wanted is not None and wanted != found:
             raise LedgerError(

@@ -20,9 +20,12 @@ from numpy.typing import ArrayLike
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.costs import renyi
-from ledgerwood.accounting.costs.losses import lattice
+from ledgerwood.accounting.costs.losses import averages, lattice
+from ledgerwood.accounting.costs.losses.attained import RangePair
+from ledgerwood.accounting.costs.losses.dots import Below
+from ledgerwood.accounting.costs.losses.labels import SummedLabels
 from ledgerwood.accounting.costs.losses.lattice import ULP, Law
-from ledgerwood.accounting.events.base import Derived, Event, FloatArray
+from ledgerwood.accounting.events.base import Derived, Event, FloatArray, remembered
 from ledgerwood.accounting.events.choices.pure import (
     BoundedRangeEvent,
     PureEvent,
@@ -38,7 +41,9 @@ from ledgerwood.accounting.events.noise.discrete import (
 )
 from ledgerwood.accounting.events.noise.gaussian import gaussian_log_profile
 from ledgerwood.accounting.events.noise.laplace import LaplaceEvent, StaircaseEvent, TruncatedLaplaceEvent
+from ledgerwood.accounting.events.noise.mixture import GaussianMixtureEvent, log_ratio, outputs_at, profile_at
 from ledgerwood.accounting.events.noise.skellam import SkellamEvent, skellam_corners
+from ledgerwood.accounting.events.sampled.allocation import RandomAllocation
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.accounting.events.stated import ApproximateEvent, ProfileEvent
@@ -152,29 +157,36 @@ def _dots(found: tuple[Sums, ...], pure_epsilon: float) -> tuple[list[float], li
     return ([*t, pure_epsilon], [*h, 0.0]) if pure_epsilon <= END else (t, h)
 
 
-def _slope(t: list[float], h: list[float], i: int, j: int) -> float:
-    """Of the chord between dots i and j, in e^loss."""
-    return (h[j] - h[i]) / math.expm1(t[j] - t[i]) * math.exp(-t[i])
-
-
 def _convex(t: list[float], h: list[float]) -> tuple[list[float], list[float]]:
     """The dots that are not above a chord of others."""
     kept: list[int] = []
-    for j in range(len(t)):
-        while len(kept) > 1 and _slope(t, h, kept[-2], kept[-1]) > _slope(t, h, kept[-1], j):
+    slopes: list[float] = []  # of the chords between neighbours of those, in e^loss
+    for j, (end, low) in enumerate(zip(t, h, strict=True)):
+        while kept:
+            i = kept[-1]
+            slope = (low - h[i]) / math.expm1(end - t[i]) * math.exp(-t[i])
+            if not slopes or not slopes[-1] > slope:
+                slopes.append(slope)
+                break
             kept.pop()
+            slopes.pop()
         kept.append(j)
     return [t[k] for k in kept], [h[k] for k in kept]
 
 
 def _joined(t: list[float], h: list[float], s: list[float], g: list[float]) -> tuple[Chords, Chords]:
     """Both sides of the line with a chord across e^loss = 1 where they bend the wrong way there."""
-    # (x, height) outward from the dot at 1.
-    right = [(math.expm1(a), b) for a, b in zip(t, h, strict=True)]  # x - 1, so that near points differ
-    left = [(math.expm1(-a), -math.expm1(-a) + math.exp(-a) * b) for a, b in zip(s, g, strict=True)]
+    # (x, height) outward from the dot at 1; of few of the dots, since a list of pairs costs more than all the rest.
+
+    def right(j: int) -> tuple[float, float]:
+        return math.expm1(t[j]), h[j]  # x - 1, so that near points differ
+
+    def left(i: int) -> tuple[float, float]:
+        x = math.expm1(-s[i])
+        return x, -x + math.exp(-s[i]) * g[i]
 
     def chord(i: int, j: int, at: float) -> float:
-        (a, u), (b, v) = left[i], right[j]
+        (a, u), (b, v) = left(i), right(j)
         share = (at - a) / (b - a)
         return u * (1.0 - share) + v * share
 
@@ -183,9 +195,9 @@ def _joined(t: list[float], h: list[float], s: list[float], g: list[float]) -> t
         before = (0, 0)
         while before != (i, j):
             before = i, j
-            while i + 1 < len(left) and chord(i + 1, j, left[i][0]) < left[i][1]:
+            while i + 1 < len(s) and chord(i + 1, j, left(i)[0]) < left(i)[1]:
                 i += 1
-            while j + 1 < len(right) and chord(i, j + 1, right[j][0]) < right[j][1]:
+            while j + 1 < len(t) and chord(i, j + 1, right(j)[0]) < right(j)[1]:
                 j += 1
         h[0] = g[0] = chord(i, j, 0.0) * (1.0 + 32.0 * ULP)
     return (
@@ -257,9 +269,15 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
                 return log_profile(inner, epsilons, direction)
             rate = size / population * (1.0 - 4.0 * ULP)  # a larger sample costs more
             return np.maximum(*(_sampled_up(inner, rate, t, d) for d in (Direction.REMOVE, Direction.ADD)))
+        case RandomAllocation(inner, selected=1, steps=steps):
+            if steps == 1:
+                return log_profile(inner, epsilons, direction)
+            return _allocated(inner, steps, direction).log_profile(t)
         case Parallel(members, probabilities=weights):
             return _mixed(members, weights, epsilons, direction)
-        case Joint():
+        case GaussianMixtureEvent():
+            return _mixture(event, t, direction)
+        case Joint() | SummedLabels() | RangePair():
             return event.log_profile_below(epsilons, direction)
         case LaplaceEvent():
             gap = np.minimum(t - (1.0 - 4.0 * ULP) / event.noise_multiplier, 0.0)
@@ -302,9 +320,19 @@ def log_infinite(event: Event, direction: Direction) -> float:
             return log_infinite(inner, direction)
         case PoissonSampled(inner, sampling_rate=q) if q == 1.0 or direction is Direction.REMOVE:
             return (log_infinite(inner, direction) + math.log(q)) * (1.0 + 4.0 * ULP)
+        case RandomAllocation(inner, selected=1, steps=steps) if direction is Direction.REMOVE or steps == 1:
+            return log_infinite(inner, direction)
         case ApproximateEvent() | TruncatedLaplaceEvent() | ProfileEvent():  # constant from some epsilon on
             return float(log_profile(event, np.array([1e300]), direction)[0])
     return -math.inf
+
+
+BELOW = Below(log_profile, log_infinite)
+
+
+@remembered(64)
+def _allocated(event: Event, steps: int, direction: Direction) -> averages.Average:
+    return averages.average(event, steps, direction, above=False, below=BELOW)
 
 
 def _lowered(logs: FloatArray, size: float) -> FloatArray:
@@ -327,6 +355,16 @@ def _gaussian(mu: float, t: FloatArray) -> FloatArray:
         slope = np.exp(-0.5 * a * a - 0.5 * math.log(2.0 * math.pi) - logs)  # normal density over profile
         slack = 64.0 * ULP * (1.0 + np.abs(logs) + b * slope)
         return np.where(slack <= _MOST_SLACK, logs - slack, -np.inf)
+
+
+def _mixture(event: GaussianMixtureEvent, t: FloatArray, direction: Direction) -> FloatArray:
+    """mixtures.md#mixture-profile, at an output on the other side; -inf where there is none."""
+    place = outputs_at(event, t, direction, above=False)
+    ratio = log_ratio(event, place)
+    reached = ratio >= t if direction is Direction.REMOVE else ratio <= -t
+    logs = profile_at(event, place, t, direction, _gaussian)
+    size = float(np.abs(np.log(event.probabilities)).max()) + 4.0 * len(event.shifts)
+    return np.where(reached, _lowered(np.minimum(logs, 0.0), size), -np.inf)
 
 
 def _sampled(inner: Event, q: float, t: FloatArray, direction: Direction) -> FloatArray:

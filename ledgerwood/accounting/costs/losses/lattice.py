@@ -79,7 +79,8 @@ def nodes(step: float, end: float, per_fold: float) -> Indices:
     count = int(math.log(max(last / start, 1.0)) * per_fold) + 2
     sparse = np.rint(start * np.exp(np.arange(count + 1) / per_fold)).astype(np.int64)
     edge = np.arange(max(last - 4, 0), last + 1)
-    return np.unique(np.concatenate((np.arange(start + 1), sparse[sparse < last], edge))).astype(np.int64)
+    found = np.sort(np.concatenate((np.arange(start + 1), sparse[sparse < last], edge)).astype(np.int64))
+    return found[np.concatenate(([True], found[1:] != found[:-1]))]
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")

@@ -9,18 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ledgerwood.accounting import _search
 from ledgerwood.accounting.adjacency import Direction
 from ledgerwood.accounting.costs.losses import curve as draws
-from ledgerwood.accounting.costs.losses import joint, lattice, saddle, worst
+from ledgerwood.accounting.costs.losses import dots as lines
+from ledgerwood.accounting.costs.losses import hits, joint, lattice, saddle, worst
 from ledgerwood.accounting.costs.losses import joint as lower
 from ledgerwood.accounting.costs.losses import saddle as spectrum
 from ledgerwood.accounting.costs.losses.curve import ComposedCurve
 from ledgerwood.accounting.costs.losses.lattice import Law
 from ledgerwood.accounting.events.base import Event, FloatArray, remembered
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
-from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
+from ledgerwood.accounting.events.sampled.allocation import RandomAllocation
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.errors import UnsupportedEvent
@@ -40,6 +42,7 @@ _JOINT_TARGETS = (*_TARGETS, math.log(1e-20), math.log(1e-40))  # those of a com
 _MOST_JOINT = 8  # of them in a plan, each with laws of its own
 _KEPT_JOINT = 512  # compositions whose bounds are remembered: the different groups of a plan are asked again and again
 _MOST_JOINT_POINTS = 1 << 17
+_ANYWHERE = np.ones(1)  # an epsilon at which it is asked whether there is a profile; at 0 an allocation needs both
 _LEAST_LOG_DELTA = math.log(1e-280)
 
 
@@ -95,61 +98,46 @@ def plan(event: Event) -> LossPlan:
         UnsupportedEvent: a draw without a profile, or too many distinct draws that are too different to group.
     """
     above, below = worst.parts(event)
-    opened = _opened(above)
-    above, below = opened, opened if below is above else _opened(below)
+    as_draws = opened(above)
+    above, below = as_draws, as_draws if below is above else opened(below)
     for part, _ in above:
-        part.log_profile(np.zeros(1), direction=Direction.REMOVE)
+        part.log_profile(_ANYWHERE, direction=Direction.REMOVE)
     return LossPlan(above, below, all(part.symmetric() for part, _ in above))
 
 
-def composes_inside(event: Event) -> bool:
-    """Returns whether a sample or a group of a composition has to be composed first, which takes most of the time."""
-    with contextlib.suppress(UnsupportedEvent):
-        above, _ = worst.parts(event)
-        return _opened(above) is not above
-    return False
-
-
-def quick_epsilon(event: Event, log_delta: float) -> float:
-    """The epsilon of the coarse models, where compositions inside samples are taken for Gaussian: fast, and no bound.
-
-    Raises:
-        UnsupportedEvent: such a composition has no Rényi divergence.
-    """
-    above, _ = worst.parts(event)
-    parts = tuple((_with_whole(part, _like_gaussian), count) for part, count in above)
-    return estimated_epsilon(LossPlan(parts, parts, all(part.symmetric() for part, _ in parts)), log_delta)
-
-
-def _opened(parts: worst.Parts) -> worst.Parts:
+def opened(parts: worst.Parts) -> worst.Parts:
     """The draws with every composition inside a sample or a group as one draw: docs/explanation/pld.md#joint."""
-    opened = tuple((_with_whole(part, _joint), count) for part, count in parts)
+    opened = tuple((with_whole(part, _joint), count) for part, count in parts)
     changed = sum(new != old for (new, _), (old, _) in zip(opened, parts, strict=True))
     if changed > _MOST_JOINT:
         raise UnsupportedEvent(f"{changed} different samples of compositions, more than {_MOST_JOINT}, in one plan")
     return opened if changed else parts
 
 
-def _with_whole(event: Event, whole: Callable[[Event], Event]) -> Event:
+def with_whole(event: Event, whole: Callable[[Event], Event]) -> Event:
     """The event with each composition inside it as one draw, made by `whole`; itself where it has a profile."""
     try:
-        event.log_profile(np.zeros(1), direction=Direction.REMOVE)
+        event.log_profile(_ANYWHERE, direction=Direction.REMOVE)
         return event
     except UnsupportedEvent:
         pass
     match event:
         case PoissonSampled(inner, sampling_rate=rate):
-            return PoissonSampled(_with_whole(inner, whole), sampling_rate=rate)
+            return PoissonSampled(with_whole(inner, whole), sampling_rate=rate)
         case FixedSizeSampled(inner, sample_size=size, population=population):
-            return FixedSizeSampled(_with_whole(inner, whole), sample_size=size, population=population)
+            return FixedSizeSampled(with_whole(inner, whole), sample_size=size, population=population)
         case ReplaceOneSampled(inner, add_remove=present, sampling_rate=rate):
             return ReplaceOneSampled(
-                _with_whole(inner, whole), add_remove=_with_whole(present, whole), sampling_rate=rate
+                with_whole(inner, whole), add_remove=with_whole(present, whole), sampling_rate=rate
             )
+        case RandomAllocation(inner, selected=1, steps=steps):
+            return RandomAllocation(with_whole(inner, whole), steps=steps)
+        case RandomAllocation():
+            return whole(Composed(tuple(Repeated(block, count=count) for block, count in event.blocks())))
         case Parallel(members, probabilities=weights):
-            return Parallel(tuple(_with_whole(member, whole) for member in members), probabilities=weights)
+            return Parallel(tuple(with_whole(member, whole) for member in members), probabilities=weights)
         case Repeated(inner, count=1) | Composed((inner,)):
-            return _with_whole(inner, whole)
+            return with_whole(inner, whole)
         case Repeated() | Composed():
             return whole(event)
     return event
@@ -160,14 +148,6 @@ def _joint(event: Event) -> Event:
     if above is below:  # a shorter name for the same composition, in whatever order
         event = Composed(tuple(Repeated(part, count=count) for part, count in above))
     return joint.Joint(event, event.pure_epsilon(), _joint_above, _joint_sums_below)
-
-
-def _like_gaussian(event: Event) -> Event:
-    """The Gaussian event with the composition's Rényi divergence of order 2: no bound of it."""
-    divergence = float(event.renyi(np.array([2.0]))[0])
-    if not 0.0 < divergence < math.inf:
-        raise UnsupportedEvent(f"a composition inside a sample has no Rényi divergence: {type(event).__name__}")
-    return GaussianEvent(noise_multiplier=1.0 / math.sqrt(divergence), adjacency=event.adjacency)
 
 
 @remembered(_KEPT_JOINT)
@@ -208,7 +188,7 @@ def epsilon(found: LossPlan, log_delta: float, *, above: bool, fineness: float =
     if log_delta < _LEAST_LOG_DELTA:
         raise UnsupportedEvent(f"log delta {log_delta!r} is below {_LEAST_LOG_DELTA:.6g}, the least for privacy losses")
     if found.single is not None:
-        return _single_epsilon(found, found.single, log_delta, above)
+        return single_epsilon(found, found.single, log_delta, above)
     if above and log_delta >= _log_any_difference(found):
         return 0.0
     points = [(saddle.point_at_delta(found.models(d, log_delta), log_delta), d) for d in found.directions()]
@@ -225,14 +205,33 @@ def epsilon(found: LossPlan, log_delta: float, *, above: bool, fineness: float =
     return best
 
 
-def _single_epsilon(found: LossPlan, event: Event, log_delta: float, above: bool) -> float:
+def single_epsilon(found: LossPlan, event: Event, log_delta: float, above: bool) -> float:
     """By bisection: the bound fits (above), or it does not yet (below)."""
+    if above and isinstance(event, RandomAllocation) and event.steps > 1:
+        return _allocated_epsilon(event, log_delta)
     bracket = _search.least_fitting(
         lambda epsilons: _single(found, event, epsilons, above) <= log_delta, event.pure_epsilon()
     )
     if bracket is None:
         raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {log_delta!r}")
     return bracket[1] if above else bracket[0]
+
+
+def _allocated_epsilon(event: RandomAllocation, log_delta: float) -> float:
+    """The bound of direction remove, if a quick one shows that the other direction's is no larger; else of both."""
+    pure, best = event.pure_epsilon(), 0.0
+    for direction in (Direction.REMOVE, Direction.ADD):
+        if best > 0.0 and float(event.coarse_log_profile(np.array([best]), direction)[0]) <= log_delta:
+            continue
+
+        def fits(epsilons: FloatArray, side: Direction = direction) -> NDArray[np.bool_]:
+            return np.asarray(event.one_direction(epsilons, side) <= log_delta)
+
+        bracket = _search.least_fitting(fits, pure)
+        if bracket is None:
+            raise UnsupportedEvent(f"no epsilon up to 1e12 nats reaches log delta {log_delta!r}")
+        best = max(best, bracket[1])
+    return best
 
 
 def _single(found: LossPlan, event: Event, epsilons: FloatArray, above: bool) -> FloatArray:
@@ -271,7 +270,7 @@ def _finer_point(
     step = min(step, math.sqrt(point.variance) / 8.0)
     models = []
     for event, count in found.below:
-        dots = draws.dots(event, direction, step, found.log_lost(log_delta), True, per_fold)
+        dots = lines.dots(event, direction, step, found.log_lost(log_delta), per_fold, below=None)
         law = lattice.law(dots, tilt=0.0, above=True)
         losses: FloatArray = np.asarray(law.index * step, dtype=np.float64)
         models.append((saddle.Model(losses, np.log(law.mass)), count))
@@ -302,7 +301,7 @@ def _log_any_difference(found: LossPlan) -> float:
     """log of a bound on delta at every epsilon: that any draw's output tells at all. docs/explanation/pld.md#rare."""
     with np.errstate(divide="ignore"):  # clipped where exponentials are still exact to a few units
         same = sum(
-            count * float(np.log1p(-np.exp(np.clip(draws.sides(event).ahead[0], -690.0, 0.0))))
+            count * float(np.log1p(-np.exp(np.clip(lines.sides(event).ahead[0], -690.0, 0.0))))
             for event, count in found.parts
         )
     return min(math.log(-math.expm1(same)) + 1e-12 * (1.0 + len(found.parts)), 0.0)
@@ -332,7 +331,10 @@ def _log_delta(found: LossPlan, epsilon: float, above: bool, fineness: float) ->
 
 
 def interval(found: LossPlan, log_delta: float) -> tuple[float, float]:
-    """(below, above) around the epsilon at `log_delta`, refined until it is narrow or the lattice is at its limit."""
+    """(below, above) around the epsilon at `log_delta`, refined until it is narrow or the lattice is at its limit.
+
+    Where the first lattices leave it wide, a single draw may decide (docs/explanation/pld.md#one-large-loss).
+    """
     low, high, fineness, before = 0.0, math.inf, FINENESS, math.inf
     for _ in range(3):
         try:
@@ -346,6 +348,10 @@ def interval(found: LossPlan, log_delta: float) -> tuple[float, float]:
         except UnsupportedEvent:  # no lower bound is proven for one of the draws
             break
         wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
+        if wide > 1.0 and math.isinf(before):
+            with contextlib.suppress(UnsupportedEvent):
+                low = max(low, *(hits.epsilon(found.below, each, log_delta) for each in found.directions()))
+            wide = (high - low) / max(_NARROW, 10.0 * _NARROW * high)
         if wide <= 1.0 or not wide < 0.5 * before or found.grouped:
             break
         before, fineness = wide, fineness * min(1.2 * math.sqrt(wide), 8.0)
@@ -354,7 +360,7 @@ def interval(found: LossPlan, log_delta: float) -> tuple[float, float]:
 
 def estimated_epsilon(found: LossPlan, log_delta: float) -> float:
     """The epsilon at `log_delta` by the coarse models' saddle point: fast, and no bound; inf if they say nothing."""
-    if any(max(draws.sides(event).ahead[-1], draws.sides(event).back[-1]) > log_delta for event, _ in found.parts):
+    if any(max(lines.sides(event).ahead[-1], lines.sides(event).back[-1]) > log_delta for event, _ in found.parts):
         return math.inf
     return max(0.0, *(saddle.point_at_delta(found.models(d, log_delta), log_delta).epsilon for d in found.directions()))
 
@@ -400,13 +406,18 @@ def _curve(
     step = min(step, deviation / 8.0)
     if not step > 0.0:
         raise UnsupportedEvent("the plan's losses are too small, or too large, for a lattice")
-    log_lost = found.log_lost(log_target)
+    log_lost, below = found.log_lost(log_target), None if above else joint.BELOW
     tried = 0.0
     for _ in range(8):
-        aligned = draws.aligned(found.parts, step)
+        aligned = lines.aligned(found.parts, step)
         step = tried = aligned if aligned > tried else step  # else it would be the one that was too fine
         laws = [
-            (lattice.law(draws.dots(event, direction, step, log_lost, above, per_fold), tilt=tilt, above=above), count)
+            (
+                lattice.law(
+                    lines.dots(event, direction, step, log_lost, per_fold, below=below), tilt=tilt, above=above
+                ),
+                count,
+            )
             for event, count in (found.parts if above else found.below)
         ]
         first, last = spectrum.window(laws, deviation, _LOG_OUTSIDE)

@@ -173,6 +173,7 @@ _FFT_ROUNDING = 16.0 * ULP  # per level of butterflies, relative to the sum of t
 _NEGLIGIBLE = -46.0  # logarithm of spectrum values that are left out, and counted as error
 _MARKOV = np.geomspace(0.03, 40.0, 18)  # the least for rare hits, far wider than the deviation
 _LEFT = np.array([0.25, 0.5, 0.75, 1.0])
+_AT_ONCE = 1 << 16  # exponentials
 
 
 def window(parts: list[tuple[Law, int]], deviation: float, log_outside: float) -> tuple[int, int]:
@@ -182,31 +183,39 @@ def window(parts: list[tuple[Law, int]], deviation: float, log_outside: float) -
     """
     step = parts[0][0].step
     with np.errstate(divide="ignore"):
-        logs = [(np.log(law.mass), law.index * step, count) for law, count in parts]
+        logs = [(np.log(law.mass), np.asarray(law.index * step, np.float64), count) for law, count in parts]
     ends: list[int] = []
     for sign in (1, -1):
         best = math.inf
         # On the left, an exponent up to 1 + tilt leaves a finite moment whatever the law.
         scales = _MARKOV / deviation if sign > 0 else np.append(_MARKOV / deviation, (1.0 + parts[0][0].tilt) * _LEFT)
-        for s in scales:
-            log_moment = sum(count * _log_sum(log_mass + sign * s * losses) for log_mass, losses, count in logs)
-            best = min(best, (log_moment - log_outside) / float(s))
+        log_sums = [_log_sums(log_mass, losses, sign * scales) for log_mass, losses, _ in logs]
+        for place, s in enumerate(scales.tolist()):
+            log_moment = sum(count * own[place] for own, (_, _, count) in zip(log_sums, logs, strict=True))
+            best = min(best, (log_moment - log_outside) / s)
         extreme = sum(count * int((sign * law.index).max()) for law, count in parts)
         ends.append(min(math.ceil(best / step) + 1, extreme) if math.isfinite(best) else extreme)
     return -ends[1], ends[0]
 
 
-def _log_sum(powers: FloatArray) -> float:
-    """log of the sum of e^powers, rounded up."""
-    top = float(powers.max())
-    return top + math.log(float(np.exp(powers - top).sum())) + 16.0 * ULP * (200.0 + abs(top))
+def _log_sums(log_mass: FloatArray, losses: FloatArray, scales: FloatArray) -> list[float]:
+    """log of the sum of mass e^{scale loss} for each scale, rounded up."""
+    found: list[float] = []
+    at_once = max(1, _AT_ONCE // len(losses))
+    for begin in range(0, len(scales), at_once):
+        powers = log_mass + scales[begin : begin + at_once, np.newaxis] * losses
+        tops = powers.max(axis=1)
+        totals = np.exp(powers - tops[:, np.newaxis]).sum(axis=1)
+        for top, total in zip(tops.tolist(), totals.tolist(), strict=True):
+            found.append(top + math.log(total) + 16.0 * ULP * (200.0 + abs(top)))
+    return found
 
 
 def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: float, *, above: bool = True) -> Law:
     """The distribution of the sum of all losses, on the indices from `first` to `last` or beyond.
 
-    `log_outside` is what `window` was asked for; from below errors of the spectrum are added up as squares. Every
-    constant is derived in docs/explanation/pld.md#loss-rounding.
+    `log_outside` is what `window` was asked for; errors of the spectrum are added up as squares. Every constant is
+    derived in docs/explanation/pld.md#loss-rounding.
     """
     step, tilt = parts[0][0].step, parts[0][0].tilt
     size = 1 << (last - first).bit_length()  # a power of two: the transform's error is proven for radix 2 and 4
@@ -236,9 +245,9 @@ def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: fl
     product = np.zeros(half, dtype=np.complex128)
     sizes = np.exp(log_size[kept])
     product[kept] = sizes * np.exp(1j * angle[kept])
-    rounding = _total(sizes * np.minimum(relative[kept], 2.1), above)
+    rounding = _total(sizes * np.minimum(relative[kept], 2.1))
     rounding += 2.1 * math.exp(_NEGLIGIBLE) * (half - int(kept.sum()))
-    rounding += _FFT_ROUNDING * levels * _total(sizes, above)
+    rounding += _FFT_ROUNDING * levels * _total(sizes)
     mass = np.maximum(np.roll(np.fft.irfft(product, size), -(first % size)), 0.0)
     error = math.expm1(min(error, 700.0)) + 2.02 * rounding + 4.04 * math.exp(log_outside)
     index = np.arange(first, first + size)
@@ -251,9 +260,9 @@ def compose(parts: list[tuple[Law, int]], first: int, last: int, log_outside: fl
     return Law(step, tilt, index, mass, log_scale, infinite, log_whole, error, growth)
 
 
-def _total(errors: FloatArray, above: bool) -> float:
+def _total(errors: FloatArray) -> float:
     """Half of what errors of half a spectrum may add up to in the masses. docs/explanation/pld.md#loss-rounding."""
-    return float(errors.sum()) if above else math.sqrt(0.5 * float((errors * errors).sum()))
+    return math.sqrt(0.5 * float((errors * errors).sum()))
 
 
 def trim(law: Law, most: float) -> Law:

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.costs.losses import saddle
+from ledgerwood.accounting.costs.losses import labels, saddle
 from ledgerwood.accounting.events.base import Derived, Event, FloatArray, remembered
 from ledgerwood.accounting.events.choices.pure import BoundedRangeEvent, PureEvent
 from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.sampled.allocation import RandomAllocation
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.errors import UnsupportedEvent
 
@@ -192,11 +193,13 @@ def parts(event: Event) -> tuple[Parts, Parts]:
     Raises:
         UnsupportedEvent: more than 1024 distinct draws that no grid leaves fewer of, or too many without a profile.
     """
-    exact = _merged(event.draws())
+    opened, parts_of = _opened(list(event.draws()))
+    exact = _merged(opened)
+    exact_below = exact if opened == parts_of else _merged(parts_of)
     if len(exact) <= _MOST_DISTINCT:
-        return exact, exact
+        return exact, exact_below
     # A coarser grid refines none of the groups, so what one grid has merged may be rounded again.
-    above = below = exact
+    above, below = exact, exact_below
     few = exact if len(exact) <= _MOST_KINDS else None
     cells = _FINEST
     while cells >= _COARSEST:
@@ -212,7 +215,25 @@ def parts(event: Event) -> tuple[Parts, Parts]:
         raise UnsupportedEvent(
             f"the plan has {len(exact)} distinct draws, too many to compose by their losses, and too different to group"
         )
-    return grouped(few, _MOST_DISTINCT), costliest(few if few is exact else below, _MOST_BELOW)
+    return grouped(few, _MOST_DISTINCT), costliest(exact_below if few is exact else below, _MOST_BELOW)
+
+
+def _opened(draws: list[tuple[Event, int]]) -> tuple[list[tuple[Event, int]], list[tuple[Event, int]]]:
+    """The draws, from above and from below, where an allocation of several steps a unit has no profile.
+
+    From above it is its blocks; from below what a sum or its first step tells: allocation.md#allocation-blocks and
+    #fewer.
+    """
+    above: list[tuple[Event, int]] = []
+    below: list[tuple[Event, int]] = []
+    for draw, count in draws:
+        if isinstance(draw, RandomAllocation) and draw.selected > 1:
+            above.extend((block, count * n) for block, n in draw.blocks())
+            below.append((labels.part_of(draw), count))
+        else:
+            above.append((draw, count))
+            below.append((draw, count))
+    return above, below
 
 
 def _merged(draws: Iterable[tuple[Event, int]]) -> Parts:

@@ -145,7 +145,7 @@ def _add_epsilon(t: FloatArray, q: float) -> tuple[FloatArray, FloatArray]:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         grown = (1.0 - q) / q * np.expm1(np.minimum(t, 700.0))
         log_left = np.where(grown < 1.0, np.log1p(-np.minimum(grown, 1.0)), -np.inf)
-        return math.log(q) + log_left, (t - log_left) * (1.0 - 4 * renyi.ULP)
+        return math.log(q) + log_left, np.maximum((t - log_left) * (1.0 - 4 * renyi.ULP), 0.0)
 
 
 _NODES = 2500
@@ -258,7 +258,7 @@ def _log_moment(a: FloatArray, q: float, replaced: Event, present: Event | None)
     if present is not None:
         with np.errstate(divide="ignore"):
             values = np.logaddexp(np.log1p(-share) + both[1].log_values, np.log(share) + values)
-        values = np.minimum(values, log_profile_of(replaced, log_s))
+        values = np.minimum(values, log_profile_of(replaced, np.maximum(log_s, 0.0)))  # rounding may go below 0
     values = np.minimum.accumulate(values)
     scale = np.log(a) + np.log(a - 1.0) + 2.0 * math.log(q)
     if present is None and _is_pair(replaced):
