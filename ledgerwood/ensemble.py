@@ -51,10 +51,8 @@ class SplitTests:
 
     def __post_init__(self) -> None:
         for name, array, kind in (
-            ("feature", self.feature, np.int32),
-            ("split", self.split, np.uint16),
-            ("equals", self.equals, np.bool_),
-        ):
+            ("feature", self.feature, np.int32), ("split", self.split, np.uint16), ("equals", self.equals, np.bool_)
+        ):  # fmt: skip
             if array.dtype != kind or array.ndim != 1 or len(array) != len(self.feature):
                 found = f"{array.dtype} {array.shape}"
                 raise _validate.fail(name, found, f"one {kind.__name__} a test", "tests")
@@ -139,7 +137,7 @@ class SplitTests:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class TreeStructure:
     """The splits of a complete binary tree of some depth d.
 
@@ -172,6 +170,9 @@ class TreeStructure:
             if self.feature.min() < 0:
                 raise _validate.fail("feature", int(self.feature.min()), ">= 0", "features")
             object.__setattr__(self, "_features", int(self.feature.max()) + 1)
+
+    def __repr__(self) -> str:
+        return f"<TreeStructure of depth {self.depth}>"
 
     @property
     def depth(self) -> int:
@@ -296,32 +297,52 @@ def _own_besides(of: SplitTests | TreeStructure) -> None:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Tree:
     """A structure and the values of its leaves, learning rate included.
 
     Args:
         structure: the public splits.
         values: float64 (2**d,); or (2**d, K), one value of a leaf for each of K >= 2 classes.
+        weights: float64 (2**d,), the released weight of each leaf's rows (their number, or a sum of weights or
+            hessians), noise included, so that it may be negative; None: none was released.
+        noise: float64, of the shape of `values`, the standard deviation of the known noise in each, given the weights;
+            None: it is not known.
     """
 
     structure: TreeStructure
     values: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
+    noise: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _owned(self.values))
         leaves, shape = self.structure.n_leaves, self.values.shape
+        for name, array, wanted in (
+            ("values", self.values, shape), ("weights", self.weights, (leaves,)), ("noise", self.noise, shape)
+        ):  # fmt: skip
+            if array is not None:
+                object.__setattr__(self, name, _owned(array))
+                if array.dtype != np.float64 or array.shape != wanted:
+                    raise _validate.fail(name, f"{array.dtype} {array.shape}", f"float64 {wanted}", "leaves")
         if shape[:1] != (leaves,) or len(shape) > 2 or (len(shape) == 2 and shape[1] < 2):
             raise _validate.fail("values.shape", shape, f"({leaves},), or ({leaves}, K) for K >= 2 classes", "leaves")
+
+    def __repr__(self) -> str:
+        return f"<Tree of depth {self.structure.depth}, values of shape {self.values.shape}>"
 
     @property
     def n_classes(self) -> int:
         """K, where a leaf has a value for each class; 0 where it has one value."""
         return self.values.shape[1] if self.values.ndim == 2 else 0
 
+    def scaled(self, factor: float) -> "Tree":
+        """This tree with all values, and their noise, times a factor >= 0."""
+        noise = None if self.noise is None else factor * self.noise
+        return Tree(structure=self.structure, values=factor * self.values, weights=self.weights, noise=noise)
+
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Ensemble:
     """An initial score plus a sum of trees: one score a row, or one for each class, by trees that all classes share.
 
@@ -349,6 +370,10 @@ class Ensemble:
         for tree in self.trees:
             if tree.n_classes != len(scores):
                 raise _validate.fail("classes of a tree", tree.n_classes, f"{len(scores)}, the ensemble's", "classes")
+
+    def __repr__(self) -> str:
+        classes = f", {len(self.class_scores)} classes" if self.class_scores else ""
+        return f"<Ensemble of {len(self.trees):,} trees{classes}, initial score {self.initial_score:.4g}>"
 
     @classmethod
     def of_classes(cls, initial_scores: Sequence[float]) -> "Ensemble":
@@ -420,6 +445,9 @@ class Ensemble:
             arrays["besides"] = besides
         if any(len(_sets(structure)) for structure in structures):
             arrays["left_sets"] = padded_sets([_sets(structure) for structure in structures])
+        for name, found in (("weights", [t.weights for t in self.trees]), ("noise", [t.noise for t in self.trees])):
+            if all(each is not None for each in found):
+                arrays[name] = np.stack([each for each in found if each is not None])
         return arrays
 
     @classmethod
@@ -429,8 +457,9 @@ class Ensemble:
         if "feature" in arrays:
             besides = arrays.get("besides", np.full(arrays["feature"].shape, -1))
             sets = arrays.get("left_sets", np.zeros((len(besides), 0, 0), dtype=np.bool_))
+            told = {name: arrays[name].astype(np.float64) for name in ("weights", "noise") if name in arrays}
             columns = (arrays["feature"], arrays["split"], arrays["equals"], besides, sets, arrays["values"])
-            for feature, split, equals, also, own, values in zip(*columns, strict=True):
+            for place, (feature, split, equals, also, own, values) in enumerate(zip(*columns, strict=True)):
                 structure = TreeStructure(
                     feature=feature.astype(np.int32),
                     split=split.astype(np.uint16),
@@ -438,7 +467,8 @@ class Ensemble:
                     besides=also.astype(np.int32),
                     left_sets=own.astype(np.bool_) if own.size else None,
                 )
-                trees.append(Tree(structure=structure, values=values.astype(np.float64)))
+                more = {name: array[place] for name, array in told.items()}
+                trees.append(Tree(structure=structure, values=values.astype(np.float64), **more))
         start: list[float] = arrays.get("class_scores", np.empty(0)).astype(np.float64).tolist()
         return cls(initial_score=float(arrays["initial_score"]), trees=tuple(trees), class_scores=tuple(start))
 

@@ -23,23 +23,33 @@ try:
     from ledgerwood.curator.inputs.checking import ColumnReport as ColumnReport
     from ledgerwood.curator.inputs.checking import SchemaReport as SchemaReport
     from ledgerwood.curator.inputs.encoding import column_count as column_count
+    from ledgerwood.curator.inputs.encoding import encode_columns as encode_columns
     from ledgerwood.curator.inputs.encoding import encode_features as encode_features
     from ledgerwood.curator.inputs.encoding import indicator_schema as indicator_schema
     from ledgerwood.curator.inputs.encoding import indicator_values as indicator_values
     from ledgerwood.curator.inputs.encoding import scaled_schema as scaled_schema
     from ledgerwood.curator.inputs.encoding import scaled_values as scaled_values
     from ledgerwood.curator.inputs.encoding import sorted_classes as sorted_classes
+    from ledgerwood.curator.inputs.encoding import sorted_weights as sorted_weights
     from ledgerwood.curator.inputs.encoding import two_classes as two_classes
-    from ledgerwood.curator.inputs.reading import headings as headings
     from ledgerwood.curator.inputs.reading import points_to_check as points_to_check
     from ledgerwood.curator.inputs.reading import schema_for as schema_for
+    from ledgerwood.curator.inputs.reading import see_columns as see_columns
+    from ledgerwood.curator.inputs.scaled_frames import scaled_frame as scaled_frame
+    from ledgerwood.curator.inputs.sources import label_kind_of as label_kind_of
+    from ledgerwood.curator.inputs.sources import row_files as row_files
+    from ledgerwood.curator.inputs.typed_columns import FIRST_YEAR as FIRST_YEAR
+    from ledgerwood.curator.inputs.typed_columns import LAST_YEAR as LAST_YEAR
     from ledgerwood.curator.inputs.typed_columns import TypedColumn as TypedColumn
     from ledgerwood.curator.inputs.typed_columns import TypedColumns as TypedColumns
+    from ledgerwood.curator.inputs.typed_columns import placeholder as placeholder
     from ledgerwood.curator.inputs.typed_columns import require_labels as require_labels
+    from ledgerwood.curator.inputs.typed_columns import with_draft as with_draft
     from ledgerwood.curator.loading import GivenRows as GivenRows
     from ledgerwood.curator.loading import Place as Place
     from ledgerwood.curator.loading import batches_of as batches_of
     from ledgerwood.curator.loading import given_rows as given_rows
+    from ledgerwood.curator.loading import keyed_batches_of as keyed_batches_of
     from ledgerwood.curator.places.collections import is_collection as is_collection
     from ledgerwood.curator.places.collections import mapped as mapped
     from ledgerwood.curator.places.federated_columns import FederatedColumns as FederatedColumns
@@ -63,6 +73,7 @@ try:
     from ledgerwood.curator.queries.columns.selections import ColumnQuantile as ColumnQuantile
     from ledgerwood.curator.queries.columns.selections import ColumnQuantiles as ColumnQuantiles
     from ledgerwood.curator.queries.columns.selections import KeyCounts as KeyCounts
+    from ledgerwood.curator.queries.columns.selections import ListedCounts as ListedCounts
     from ledgerwood.curator.queries.columns.selections import ValueCounts as ValueCounts
     from ledgerwood.curator.queries.columns.statistics import ColumnCount as ColumnCount
     from ledgerwood.curator.queries.columns.statistics import ColumnHistogram as ColumnHistogram
@@ -112,6 +123,7 @@ try:
     from ledgerwood.curator.release import Release as Release
     from ledgerwood.curator.release import Selected as Selected
     from ledgerwood.curator.release import keeps_no_rows as keeps_no_rows
+    from ledgerwood.curator.rounds import Allocation as Allocation
     from ledgerwood.curator.rounds import Groups as Groups
     from ledgerwood.curator.rounds import Round as Round
     from ledgerwood.curator.streams import StreamCurator as StreamCurator
@@ -129,8 +141,10 @@ try:
     from ledgerwood.schema import MAX_CATEGORIES as MAX_CATEGORIES
     from ledgerwood.schema import Categorical as Categorical
     from ledgerwood.schema import Category as Category
+    from ledgerwood.schema import Date as Date
     from ledgerwood.schema import Feature as Feature
     from ledgerwood.schema import Numeric as Numeric
+    from ledgerwood.schema import Ranged as Ranged
     from ledgerwood.schema import Schema as Schema
 
     _seal()  # what comes from outside can name any module as its own, but it comes later

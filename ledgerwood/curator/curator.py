@@ -9,12 +9,24 @@ from ledgerwood.accounting.events import (
     Parallel,
     PoissonSampled,
     PoissonSelection,
+    RandomAllocation,
     RepeatedSelection,
 )
 from ledgerwood.accounting.individuals import row_costs
+from ledgerwood.curator.allocated import AllocatedRounds
 from ledgerwood.curator.filtered import FilteredRounds, Purse, RunPurse, require_within
 from ledgerwood.curator.release import Gate
-from ledgerwood.curator.rounds import CuratorGroups, CuratorRound, Groups, Round, Rows, group_ends, held_by, parts_of
+from ledgerwood.curator.rounds import (
+    Allocation,
+    CuratorGroups,
+    CuratorRound,
+    Groups,
+    Round,
+    Rows,
+    group_ends,
+    held_by,
+    parts_of,
+)
 from ledgerwood.curator.tables.trees import TreeTable
 from ledgerwood.errors import UnsupportedEvent
 from ledgerwood.mechanisms import RandomSource, selection_of
@@ -36,6 +48,9 @@ class Aggregator(Protocol):
 
     def open_groups(self, event: Parallel, *, purpose: str) -> Groups:
         """Draw one planned event of groups, then assign each row to a group, or to none, at its probabilities."""
+
+    def open_allocation(self, event: RandomAllocation, *, purpose: str) -> Allocation:
+        """Draw one planned allocation, then choose each row's steps."""
 
     def select(
         self,
@@ -117,6 +132,25 @@ class Curator(Recorded):
         self._table.begin(event)
         assignment = self._table.assign(ends, self._source)
         return CuratorGroups(self._table, assignment, held, receipt, self._source, self._gate)
+
+    @passes_with_owner("open_allocation")
+    def open_allocation(self, event: RandomAllocation, *, purpose: str) -> AllocatedRounds:
+        """Draw one planned allocation, then choose each row's steps: exactly k of t, secretly, uniformly.
+
+        The one draw covers all steps, however many are carried out (docs/explanation/allocation.md#allocation-rounds).
+
+        Raises:
+            DrawRefused: the grant does not hold the event; nothing was read.
+            UnsupportedEvent: another event, or a step with a sample, groups, an allocation or a filter inside; nothing
+                was drawn.
+        """
+        if type(event) is not RandomAllocation:
+            raise UnsupportedEvent(f"an allocation is a RandomAllocation, not {event!r}; a curator's open has rounds")
+        held = held_by(event.event)
+        receipt = self._grant.draw(event, purpose=purpose, randomness=self._source.kind)
+        self._table.begin(event)
+        allocation = self._table.allocate(event.selected, event.steps, self._source)
+        return AllocatedRounds(self._table, allocation, event, held, receipt, self._source, self._gate)
 
     @passes_with_owner("search")
     def select(

@@ -18,15 +18,14 @@ from ledgerwood.curator.folds import (
     fold_schema,
     held_out_scores,
 )
+from ledgerwood.curator.inputs.batches import Batch, Roles, RowSource
 from ledgerwood.curator.inputs.reading import rows_at
-from ledgerwood.curator.inputs.sources import Batch, Roles, RowSource
-from ledgerwood.curator.inputs.values import ALL_WHOLE
 from ledgerwood.curator.tables.chunks import written
 from ledgerwood.curator.tables.parts import EncodedRows
 from ledgerwood.curator.tables.scratch import Scratch
 from ledgerwood.errors import LedgerError
 from ledgerwood.mechanisms import RandomSource
-from ledgerwood.schema import Feature
+from ledgerwood.schema import Categorical, Target
 
 Places = Callable[[int, int], NDArray[np.int32]]
 """Gives the folds of a number of rows from a position on."""
@@ -55,7 +54,7 @@ class FileFolds(AbstractFolds):
         return OtherFolds(self._source, self._places_of, fold), self._roles.label
 
     def judged(
-        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
+        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Target, judgement: Judgement
     ) -> HeldOut:
         """As of `AbstractFolds`.
 
@@ -69,18 +68,19 @@ class FileFolds(AbstractFolds):
             for batch in self._source.batches(self._roles):
                 places = self._places_of(start, len(batch))
                 start += len(batch)
-                scores = held_out_scores(batch.X, batch.y, places, predictors, target, judgement)
-                add_exact(exact, places, scores)
+                scores, weights = held_out_scores(batch.X, batch.y, places, predictors, target, judgement)
+                add_exact(exact, places, scores, weights)
                 yield EncodedRows(
                     cells=fold_cells(places),
                     targets=scores * 2.0 - 1.0,
                     classes=None,
-                    weights=ALL_WHOLE,
+                    weights=weights,
                     left_out=np.zeros(len(batch), dtype=np.bool_),
                 )
 
         schema = fold_schema(self.folds)
-        table = written(scored(), schema, weighted=False, bins=None, dtype=np.uint16, scratch=self._scratch)
+        weighted = isinstance(target, Categorical) and target.weights is not None
+        table = written(scored(), schema, weighted=weighted, bins=None, dtype=np.uint16, scratch=self._scratch)
         return HeldOut(table, exact)
 
 

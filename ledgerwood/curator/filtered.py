@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood._directed import float_down, float_up
+from ledgerwood._uncopied import Uncopied
 from ledgerwood.accounting.events import Event, FilteredEvent, GaussianEvent, PoissonSelection, RepeatedSelection
 from ledgerwood.accounting.events.base import require_event
 from ledgerwood.accounting.events.serial import to_json
@@ -172,7 +173,7 @@ class Purse(Protocol):
 
 
 @final
-class RunPurse:
+class RunPurse(Uncopied):
     """One run's plan, covered by the draw of the whole selection; nothing that is taken out is written down.
 
     It ends with the run, and so does every round behind its `gate`, so that a run that lost can release nothing later.
@@ -216,9 +217,12 @@ class RunPurse:
     ) -> None:
         self.gate.close()
 
+    def _uncopied(self) -> str:
+        return "a RunPurse cannot be copied or pickled, or one run would draw its plan twice; use the object itself"
+
 
 @final
-class PlanPurse:
+class PlanPurse(Uncopied):
     """One plan's draws out of a grant, which may hold those of other plans too.
 
     Args:
@@ -248,6 +252,9 @@ class PlanPurse:
             receipt = self._grant.draw(event, purpose=purpose, randomness=randomness)
             self._left[event] -= 1
         return receipt
+
+    def _uncopied(self) -> str:
+        return "a PlanPurse cannot be copied or pickled, or a plan would be drawn twice; use the object itself"
 
 
 def require_within(plans: Sequence[Event], selection: RepeatedSelection | PoissonSelection) -> None:

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator.inputs.encoding import encode_classes, encode_numeric_target
+from ledgerwood.curator.grid import STEP
+from ledgerwood.curator.inputs.encoding import encode_classes, encode_numeric_target, weight_shares
 from ledgerwood.curator.inputs.reading import row_count, rows_at, same_length
+from ledgerwood.curator.inputs.values import Weights, encode_share
 from ledgerwood.curator.queries.leaf_statistics import LeafQuery
 from ledgerwood.curator.queries.leaf_sums import LeafMoments
 from ledgerwood.curator.tables.trees import Table
@@ -20,11 +22,11 @@ from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import LedgerError
 from ledgerwood.mechanisms import BoxShifts, RandomSource
 from ledgerwood.mechanisms.exact.coins import RowCoins
-from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.schema import Categorical, Numeric, Schema, Target
 
 MOST_FOLDS = 256
 FOLD_SCORES = LeafMoments(loss="squared", clip=1.0)
-"""What is released of each fold: its rows, and minus the sum of their scores."""
+"""What is released of each fold: its rows, and minus the sum of their scores. A row counts with its class's weight."""
 Judgement = Literal["right", "absolute", "squared"]
 """What a held-out row counts: whether its class was predicted, or 1 minus its absolute or squared error in ranges."""
 
@@ -53,7 +55,7 @@ class AbstractFolds(abc.ABC):
 
     @abc.abstractmethod
     def judged(
-        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
+        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Target, judgement: Judgement
     ) -> "HeldOut":
         """Score each row by the model that did not see it.
 
@@ -99,13 +101,15 @@ class Folds(AbstractFolds):
         return rows_at(self._X, rows), rows_at(self._y, rows)
 
     def judged(
-        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Feature, judgement: Judgement
+        self, predictors: "list[Callable[[Any], NDArray[Any]]]", target: Target, judgement: Judgement
     ) -> "HeldOut":
         """As of `AbstractFolds`."""
-        scores = held_out_scores(self._X, self._y, self._places, predictors, target, judgement)
-        table = Table(schema=fold_schema(self.folds), cells=fold_cells(self._places), targets=scores * 2.0 - 1.0)
+        scores, weights = held_out_scores(self._X, self._y, self._places, predictors, target, judgement)
+        table = Table(
+            schema=fold_schema(self.folds), cells=fold_cells(self._places), targets=scores * 2.0 - 1.0, weights=weights
+        )
         exact = np.zeros((self.folds, 2))
-        add_exact(exact, self._places, scores)
+        add_exact(exact, self._places, scores, weights)
         return HeldOut(table, exact)
 
 
@@ -128,7 +132,10 @@ class HeldOut:
         return self._table
 
     def exact(self) -> NDArray[np.float64]:
-        """(Number of rows, sum of scores) of each fold, float64 (k, 2), without noise: for the rows' owner only."""
+        """(Number of rows, sum of scores) of each fold, float64 (k, 2), without noise: for the rows' owner only.
+
+        Where classes have weights, rows are those of the largest one.
+        """
         return self._exact
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -140,10 +147,13 @@ def held_out_scores(
     y: Any,
     places: NDArray[np.int32],
     predictors: "list[Callable[[Any], NDArray[Any]]]",
-    target: Feature,
+    target: Target,
     judgement: Judgement,
-) -> NDArray[np.float64]:
-    """The score of each row in [0, 1] by the model that did not see it, float64 (n_rows,); NaN if it is not counted."""
+) -> tuple[NDArray[np.float64], Weights]:
+    """The score of each row in [0, 1] by the model that did not see it, float64 (n_rows,); and what each row weighs.
+
+    NaN for a row that is not counted. Where classes have weights, a row counts as its class's share of the largest.
+    """
     scores = np.full(len(places), np.nan)
     # Read once for all folds: a warning of its shape for each fold that has rows would tell how many have some.
     labels = _labels(y, target)
@@ -151,14 +161,18 @@ def held_out_scores(
         rows = np.flatnonzero(places == fold)
         if len(rows):
             scores[rows] = _judged(predict(rows_at(X, rows)), labels[rows], target, judgement)
-    return scores
+    shares = weight_shares(labels, target) if isinstance(target, Categorical) else None
+    return scores, encode_share(shares)
 
 
-def add_exact(sums: NDArray[np.float64], places: NDArray[np.int32], scores: NDArray[np.float64]) -> None:
+def add_exact(
+    sums: NDArray[np.float64], places: NDArray[np.int32], scores: NDArray[np.float64], weights: Weights
+) -> None:
     """Add rows to (number of rows, sum of scores) of each fold, float64 (k, 2): one after another, in their order."""
     there = ~np.isnan(scores)
-    np.add.at(sums[:, 0], places[there], 1.0)
-    np.add.at(sums[:, 1], places[there], scores[there])
+    own = weights[there] * STEP if len(weights) else np.ones(np.count_nonzero(there))
+    np.add.at(sums[:, 0], places[there], own)
+    np.add.at(sums[:, 1], places[there], own * scores[there])
 
 
 def fold_cells(places: NDArray[np.int32]) -> NDArray[np.uint16]:
@@ -212,14 +226,12 @@ def _depth(folds: int) -> int:
     return (folds - 1).bit_length()
 
 
-def _labels(y: Any, target: Feature) -> NDArray[Any]:
+def _labels(y: Any, target: Target) -> NDArray[Any]:
     """Each row's label: the place of its class, or its number in [-1, 1]; (n_rows,)."""
     return encode_classes(y, target) if isinstance(target, Categorical) else encode_numeric_target(y, target)
 
 
-def _judged(
-    predicted: NDArray[Any], labels: NDArray[Any], target: Feature, judgement: Judgement
-) -> NDArray[np.float64]:
+def _judged(predicted: NDArray[Any], labels: NDArray[Any], target: Target, judgement: Judgement) -> NDArray[np.float64]:
     if isinstance(target, Categorical):
         right: NDArray[np.float64] = (labels == encode_classes(predicted, target)).astype(np.float64)
         right[labels < 0] = np.nan

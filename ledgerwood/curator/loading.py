@@ -14,8 +14,15 @@ from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.curator.file_folds import FileFolds
 from ledgerwood.curator.folds import AbstractFolds, Folds
 from ledgerwood.curator.grid import Loss
+from ledgerwood.curator.inputs.batches import Batch, Roles, RowSource
 from ledgerwood.curator.inputs.encoding import column_count
-from ledgerwood.curator.inputs.sources import Roles, RowSource, require_label, require_named, source_of
+from ledgerwood.curator.inputs.sources import (
+    require_label,
+    require_labels_given,
+    require_named,
+    settled,
+    source_of,
+)
 from ledgerwood.curator.inputs.typed_columns import TypedColumns
 from ledgerwood.curator.inputs.values import UnitKeys, UnitReader, read_keys
 from ledgerwood.curator.places.cluster import ClusterSession, session_on
@@ -228,18 +235,21 @@ class GivenRows:
     def scratch_need(self, schema: Schema, *, bins: int, expected_rows: int | None) -> int | None:
         """About how many bytes the encoded rows take, by `expected_rows` or else by the files' sizes.
 
-        The number of rows has no part in it. None where neither is known.
+        And those of one more part, which has all of its blocks before its first row is known. The number of rows has
+        no part in it. None where neither is known.
         """
         size = None if self.source is None else self.source.size
         if self.source is not None and self.source.sparse:
             # Four bytes of text at least, with the space before them, for a value that takes five or six.
             return None if size is None else 2 * size
         n_features = column_count(self.X, schema)
-        row = row_bytes(schema, n_features=n_features, bins=bins, weighted=schema.weight_bound is not None)
-        if expected_rows is not None:
-            return expected_rows * row
-        # A cell and its separator are two bytes at least in a text; a packed file may hold more rows.
-        return None if size is None else -(-size // (2 * (n_features + 1))) * row
+        row, part = row_bytes(schema, n_features=n_features, bins=bins, weighted=schema.weighted)
+        if expected_rows is None:
+            if size is None:
+                return None
+            # A cell and its separator are two bytes at least in a text; a packed file may hold more rows.
+            expected_rows = -(-size // (2 * (n_features + 1)))
+        return (expected_rows + part) * row
 
 
 @contextmanager
@@ -261,6 +271,7 @@ def given_rows(
     client: Any = None,
     *,
     numeric_target: bool | None = None,
+    named: tuple[str, ...] | None = None,
 ) -> GivenRows:
     """The rows that a fit was given; no value is looked at.
 
@@ -274,6 +285,7 @@ def given_rows(
         keys: array-like or None, each row's privacy unit; for rows in files the name of a column or None.
         client: of the cluster; None for the current one.
         numeric_target: whether labels are numbers, for a federation whose schema may be estimated; None: it may not.
+        named: the features of rows in files whose schema is estimated; None: all columns without another role.
 
     Raises:
         SchemaError: rows in files without a label's name or the columns; rows in CSV files without a schema;
@@ -290,14 +302,14 @@ def given_rows(
         raise _validate.fail("client", client, "None for rows that are no Dask collections", "client")
     source = source_of(X)
     if source is None:
+        require_labels_given(X, y)
         if scratch is not None:
             raise _validate.fail("scratch", scratch, "None for rows in memory: it is for rows in files", "folder")
         return GivenRows(X=X, y=y, sample_weight=sample_weight, keys=keys)
     label = require_label(y)
     require_named(sample_weight, "weight", "sample_weight='weight'")
     require_named(keys, "key", "keys='unit'")
-    roles = Roles(schema=schema, label=label, weight=sample_weight, key=keys)
-    head = next(source.heads(roles))
+    roles, head = settled(source, Roles(schema=schema, label=label, weight=sample_weight, key=keys, named=named))
     return GivenRows(
         X=head.X, y=head.y, sample_weight=head.weights, keys=head.keys, source=source, roles=roles, scratch=scratch
     )
@@ -357,20 +369,40 @@ def batches_of(X: Any, schema: Schema, names: tuple[str, ...] | None) -> Iterato
     Args:
         X: as in `given_rows`.
         schema: that a model was fitted by; its target's column is left alone.
-        names: of the features of a schema with one range for all columns; None where they had none.
+        names: that the features had in the fit, in their order; None where they had none.
 
     Raises:
         SchemaError: columns that are not there.
     """
+    found = _to_predict(X, schema, names, None)
+    return None if found is None else (batch.X for batch in found)
+
+
+def keyed_batches_of(X: Any, schema: Schema, names: tuple[str, ...] | None, key: str) -> Iterator[tuple[Any, Any]]:
+    """Tables of the features of rows in files as `batches_of` gives them, each with the values of another column.
+
+    Args:
+        X, schema, names: as in `batches_of`.
+        key: name of a column that tells rows apart, and is no feature.
+
+    Raises:
+        SchemaError: columns that are not there, or rows in memory.
+    """
+    found = _to_predict(X, schema, names, key)
+    if found is None:
+        raise SchemaError(f"X is a {type(X).__name__} in memory: predict it as it is, beside its own columns")
+    return ((batch.X, batch.keys) for batch in found)
+
+
+def _to_predict(X: Any, schema: Schema, names: tuple[str, ...] | None, key: str | None) -> Iterator[Batch] | None:
     source = source_of(X)
     if source is None:
         return None
     target = () if schema.target is None else (schema.target.name,)
-    roles = Roles(schema=schema, label=None, weight=None, named=names, ignored=target)
+    roles, head = settled(source, Roles(schema=schema, label=None, weight=None, key=key, named=names, ignored=target))
 
-    def batches() -> Iterator[Any]:
-        yield next(source.heads(roles)).X
-        for batch in source.batches(roles):
-            yield batch.X
+    def batches() -> Iterator[Batch]:
+        yield head
+        yield from source.batches(roles)
 
     return batches()

@@ -19,6 +19,7 @@ from typing import Generic, Literal, ParamSpec, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood._uncopied import Uncopied
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import Grid
@@ -67,7 +68,7 @@ class Selected(Generic[R_co]):
 
 
 @final
-class Gate:
+class Gate(Uncopied):
     """The state that every kind of round shares.
 
     Args:
@@ -110,6 +111,9 @@ class Gate:
                 f"release {purpose!r}: the round belongs to another process; parent and child process would "
                 "both use one draw"
             )
+
+    def _uncopied(self) -> str:
+        return "a Gate cannot be copied or pickled, or a round would stay open after its end; use the object itself"
 
 
 P = ParamSpec("P")

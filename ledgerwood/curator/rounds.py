@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency
-from ledgerwood.accounting.events import Composed, Event, FilteredEvent, Parallel, PoissonSampled, Repeated
+from ledgerwood.accounting.events import (
+    Composed,
+    Event,
+    FilteredEvent,
+    Parallel,
+    PoissonSampled,
+    RandomAllocation,
+    Repeated,
+)
 from ledgerwood.accounting.ledger import Receipt
 from ledgerwood.curator.queries.declared import DeclaredStatistic, caution_weights, caveats_in
 from ledgerwood.curator.queries.registry import Query, SelectionQuery
@@ -72,6 +80,24 @@ class Groups(Protocol):
         """Close the rounds of all groups; what they did not release is lost."""
 
 
+class Allocation(Protocol):
+    """One draw of a `RandomAllocation`: steps one after another, each with its own round over the rows in it."""
+
+    def __len__(self) -> int:
+        """The number of steps, of which as many are carried out as the caller asks for."""
+
+    def step(self) -> Round:
+        """The round of the next step, which holds one step's event; the round before it is closed."""
+
+    def __enter__(self) -> Self:
+        """The allocation itself."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the last round; steps that were not carried out are lost."""
+
+
 class Rows(Protocol):
     """The table of a curator: of trees, of columns, or of rows without a schema, each with separate queries."""
 
@@ -95,6 +121,12 @@ class Rows(Protocol):
     def members(self, assignment: NDArray[Any], group: int) -> NDArray[np.bool_]:
         """The sample that a group is, of what `assign` has returned."""
 
+    def allocate(self, selected: int, steps: int, source: RandomSource) -> Any:
+        """Steps for each row: exactly `selected` of `steps`, uniformly."""
+
+    def allocated(self, allocation: Any, step: int) -> NDArray[np.bool_]:
+        """The sample of a step, of what `allocate` has returned."""
+
     def reader(self, query: object, mechanism: object = None) -> Callable[[NDArray[np.bool_]], NDArray[np.int64]]:
         """Returns the evaluator of the query over a sample; refuses an unregistered query, and reads no row yet.
 
@@ -112,13 +144,17 @@ def held_by(event: Event) -> Counter[Event]:
     """Counts the releases in a round of this event.
 
     Raises:
-        UnsupportedEvent: a sample, groups or a filter inside; each of these needs a separate draw.
+        UnsupportedEvent: a sample, groups, an allocation or a filter inside; each of these needs a separate draw.
     """
     held: Counter[Event] = Counter()
     for part, count in event.draws():
-        if isinstance(part, PoissonSampled | Parallel | FilteredEvent):
+        if isinstance(part, PoissonSampled | Parallel | RandomAllocation | FilteredEvent):
             if part is event and isinstance(part, Parallel):
                 raise UnsupportedEvent(f"groups are opened by open_groups, and have a round each: {part!r}")
+            if part is event and isinstance(part, RandomAllocation):
+                raise UnsupportedEvent(
+                    f"an allocation is opened by open_allocation, and has a round for each step: {part!r}"
+                )
             raise UnsupportedEvent(
                 f"the in-process curator supports one sample per draw, not {part!r} inside {event!r}"
             )
@@ -220,7 +256,7 @@ class CuratorRound(Recorded):
                 "purpose=statistic.purpose(...)"
             )
         asked: object = query
-        if isinstance(asked, DeclaredStatistic) and self._table.schema.weight_bound is not None:
+        if isinstance(asked, DeclaredStatistic) and self._table.schema.weighted:
             caution_weights(asked)
         if type(mechanism) not in MECHANISMS:
             raise RoundViolation(

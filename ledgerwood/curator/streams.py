@@ -11,7 +11,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSelection, RepeatedSelection
+from ledgerwood._uncopied import Uncopied
+from ledgerwood.accounting.events import (
+    Event,
+    FilteredEvent,
+    Parallel,
+    PoissonSelection,
+    RandomAllocation,
+    RepeatedSelection,
+)
 from ledgerwood.accounting.individuals import row_costs
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.curator.curator import Aggregator, Curator
@@ -20,7 +28,7 @@ from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.values import UnitKeys, read_keys
 from ledgerwood.curator.queries.registry import Query, SelectionQuery
 from ledgerwood.curator.release import Release, Selected
-from ledgerwood.curator.rounds import CuratorRound, Groups
+from ledgerwood.curator.rounds import Allocation, CuratorRound, Groups
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.curator.tables.vault import RowVault
 from ledgerwood.errors import DrawRefused, SchemaError, UnsupportedEvent
@@ -161,6 +169,17 @@ class StreamCurator(Recorded):
             "in other groups, which no event covers; learn from all rows in one call, with a Curator"
         )
 
+    def open_allocation(self, event: RandomAllocation, *, purpose: str) -> Allocation:
+        """Refused: a unit of a stream comes again in later calls, where it would be in other steps.
+
+        Raises:
+            UnsupportedEvent: always.
+        """
+        raise UnsupportedEvent(
+            f"{purpose!r}: a stream allocates no rows to steps: a unit's rows may return in later calls and would be "
+            "in other steps, which no event covers; learn from all rows in one call, or set sampling='poisson'"
+        )
+
     def select(
         self,
         event: RepeatedSelection | PoissonSelection,
@@ -178,7 +197,7 @@ class StreamCurator(Recorded):
 
 
 @final
-class StreamRounds:
+class StreamRounds(Uncopied):
     """`FilteredRounds` of rows that are claimed from a vault, and settled at the end. Made by `StreamCurator`."""
 
     __slots__ = ("_left", "_rounds", "_settled", "_units", "_vault")
@@ -210,3 +229,6 @@ class StreamRounds:
     def select(self, query: SelectionQuery[M, R], mechanism: M, *, purpose: str) -> Selected[R]:
         """Refused, as in `FilteredRounds.select`."""
         return self._rounds.select(query, mechanism, purpose=purpose)
+
+    def _uncopied(self) -> str:
+        return "a StreamRounds cannot be copied or pickled, or one claim would be settled twice; use the object itself"

@@ -17,7 +17,6 @@ try:
     from ledgerwood.trainers.base.privacy import PrivacyStatement as PrivacyStatement
     from ledgerwood.trainers.base.saving import ReleasedModel as ReleasedModel
     from ledgerwood.trainers.base.schedule import Stage as Stage
-    from ledgerwood.trainers.base.schema_purchase import SchemaPurchase as SchemaPurchase
     from ledgerwood.trainers.base.systems import System as System
     from ledgerwood.trainers.base.trainer import AbstractTrainer as AbstractTrainer
     from ledgerwood.trainers.boosting.plan import PrivateBoostingPlan as PrivateBoostingPlan
@@ -38,12 +37,14 @@ try:
     from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan as DPXGBoostPlan
     from ledgerwood.trainers.dpxgboost.training import DPXGBoostClassifier as DPXGBoostClassifier
     from ledgerwood.trainers.dpxgboost.training import DPXGBoostRegressor as DPXGBoostRegressor
+    from ledgerwood.trainers.estimated.purchase import SchemaPurchase as SchemaPurchase
     from ledgerwood.trainers.federated.plan import FederatedPlan as FederatedPlan
     from ledgerwood.trainers.federated.training import FederatedGBDTClassifier as FederatedGBDTClassifier
     from ledgerwood.trainers.federated.training import FederatedGBDTRegressor as FederatedGBDTRegressor
+    from ledgerwood.trainers.frames import predict_frame as predict_frame
+    from ledgerwood.trainers.preparing.checking import check_pipeline as check_pipeline
     from ledgerwood.trainers.preparing.encoders import SchemaOneHotEncoder as SchemaOneHotEncoder
     from ledgerwood.trainers.preparing.encoders import SchemaScaler as SchemaScaler
-    from ledgerwood.trainers.preparing.pipelines import check_pipeline as check_pipeline
     from ledgerwood.trainers.privatree.plan import PrivaTreePlan as PrivaTreePlan
     from ledgerwood.trainers.privatree.training import PrivaTreeClassifier as PrivaTreeClassifier
     from ledgerwood.trainers.sgbdt.plan import SGBDTPlan as SGBDTPlan

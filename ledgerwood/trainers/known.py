@@ -12,7 +12,7 @@ BOOSTING = System(
     title="private boosting",
     classifier=PrivateBoostingClassifier,
     regressor=PrivateBoostingRegressor,
-    lacks={"subsample": "whose trees see all rows"},
+    lacks={"subsample": "whose trees see all rows, since a sampled plan has more noise at the same cost"},
 )
 SGBDT = System(title="S-GBDT", classifier=SGBDTClassifier, regressor=SGBDTRegressor)
 DPBOOST = System(

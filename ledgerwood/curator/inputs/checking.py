@@ -1,16 +1,21 @@
 """The owner's detailed look at the rows, beside a schema. It reads every value, and nothing that it says is private."""
 
+import dataclasses
+import functools
+import itertools
 import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, final
 
 import numpy as np
 
-from ledgerwood.curator.inputs.encoding import sorted_classes
+from ledgerwood.curator.inputs.batches import Roles, RowSource
+from ledgerwood.curator.inputs.encoding import ranged_values, sorted_classes
 from ledgerwood.curator.inputs.reading import Column, columns_in_turn, one_column
-from ledgerwood.curator.inputs.values import NO_KEY, categories, numbers
+from ledgerwood.curator.inputs.sources import require_label, require_named, settled, source_of
+from ledgerwood.curator.inputs.values import NO_KEY, categories
 from ledgerwood.errors import SchemaError
-from ledgerwood.schema import Categorical, Category, Feature, Numeric, Schema
+from ledgerwood.schema import Categorical, Category, Date, Feature, Numeric, Ranged, Schema, spelled_days
 
 Role = Literal["feature", "target", "weight"]
 SHOWN = 10
@@ -29,8 +34,8 @@ class ColumnReport:
         missing_declared: whether the schema expects them; otherwise such a row contributes 0.
         wrong_type: rows whose value cannot be read as the declared type; they count as missing.
         wrong_examples: some of those values, as text.
-        outside: rows with a number outside the declared range; it is clamped.
-        lowest, highest: the lowest and highest number found; None without numbers.
+        outside: rows with a number or a date outside the declared range; it is clamped.
+        lowest, highest: the lowest and highest number found, or date as an ISO text; None without numbers.
         bounds: the declared range; None for categories.
         unseen: rows with a category that is not declared: "other" for a feature, no class for the target.
         unseen_categories: some of these categories with their number of rows, the most frequent first.
@@ -44,9 +49,9 @@ class ColumnReport:
     wrong_type: int = 0
     wrong_examples: tuple[str, ...] = ()
     outside: int = 0
-    lowest: float | None = None
-    highest: float | None = None
-    bounds: tuple[float, float] | None = None
+    lowest: float | str | None = None
+    highest: float | str | None = None
+    bounds: tuple[float, float] | tuple[str, str] | None = None
     unseen: int = 0
     unseen_categories: tuple[tuple[Category, int], ...] = ()
     empty: tuple[Category, ...] = ()
@@ -128,14 +133,90 @@ class SchemaReport:
         }
 
     def __str__(self) -> str:
-        head = f"{self.rows} rows, {self.left_out} of which contribute 0 (not private: for the owner of the data)"
+        count = f"{self.rows} rows, {self.left_out} of which contribute 0" if self.columns else "no value was looked at"
+        head = f"{count} (not private: for the owner of the data)"
         return "\n".join([head, *(f"- {problem}" for problem in self.problems or ("all values are as declared",))])
 
     __repr__ = __str__
 
 
 def check_rows(schema: Schema, X: Any, y: Any = None, sample_weight: Any = None) -> SchemaReport:
-    """The report of `Schema.check`."""
+    """The report of `Schema.check`.
+
+    Raises:
+        SchemaError: rows in files without the label's name, or files of a kind that is not read.
+        FilesChanged: a file changed while it was read.
+    """
+    source = source_of(X)
+    found = _of_table(schema, X, y, sample_weight) if source is None else _of_files(schema, source, y, sample_weight)
+    return dataclasses.replace(
+        found,
+        columns=tuple(
+            dataclasses.replace(
+                column,
+                wrong_examples=column.wrong_examples[:SHOWN],
+                unseen_categories=_ranked(column.unseen_categories)[:SHOWN],
+                empty=column.empty[:SHOWN],
+            )
+            for column in found.columns
+        ),
+    )
+
+
+def _of_files(schema: Schema, source: RowSource, y: Any, sample_weight: Any) -> SchemaReport:
+    """The report on rows in files, which are read once, some at a time."""
+    require_named(sample_weight, "weight", "sample_weight='weight'")
+    roles = Roles(schema=schema, label=None if y is None else require_label(y), weight=sample_weight)
+    try:
+        roles, _ = settled(source, roles)
+        heads = list(source.heads(roles))
+    except SchemaError as misfit:
+        return SchemaReport(rows=0, columns=(), misfits=(str(misfit),), left_out=0)
+    batches = itertools.chain(heads, source.batches(roles))
+    return functools.reduce(_together, (_of_table(schema, each.X, each.y, each.weights) for each in batches))
+
+
+def _together(first: SchemaReport, other: SchemaReport) -> SchemaReport:
+    """The report on the rows of both."""
+    columns = {(column.role, column.name): column for column in first.columns}
+    for column in other.columns:
+        before = columns.get((column.role, column.name))
+        columns[column.role, column.name] = column if before is None else _of_both(before, column)
+    return SchemaReport(
+        rows=first.rows + other.rows,
+        columns=tuple(columns.values()),
+        misfits=tuple(dict.fromkeys((*first.misfits, *other.misfits))),
+        left_out=first.left_out + other.left_out,
+    )
+
+
+def _of_both(one: ColumnReport, other: ColumnReport) -> ColumnReport:
+    unseen = dict(one.unseen_categories)
+    for category, count in other.unseen_categories:
+        unseen[category] = unseen.get(category, 0) + count
+    lows: list[Any] = [each.lowest for each in (one, other) if each.lowest is not None]
+    highs: list[Any] = [each.highest for each in (one, other) if each.highest is not None]
+    return dataclasses.replace(
+        one,
+        missing=one.missing + other.missing,
+        wrong_type=one.wrong_type + other.wrong_type,
+        wrong_examples=tuple(dict.fromkeys((*one.wrong_examples, *other.wrong_examples)))[:SHOWN],
+        outside=one.outside + other.outside,
+        lowest=min(lows, default=None),
+        highest=max(highs, default=None),
+        unseen=one.unseen + other.unseen,
+        unseen_categories=tuple(unseen.items()),
+        empty=tuple(category for category in one.empty if category in other.empty),
+    )
+
+
+def _ranked(found: tuple[tuple[Category, int], ...]) -> tuple[tuple[Category, int], ...]:
+    """The most frequent first."""
+    return tuple(sorted(found, key=lambda item: (-item[1], str(item[0]))))
+
+
+def _of_table(schema: Schema, X: Any, y: Any, sample_weight: Any) -> SchemaReport:
+    """The report on a table; of each column with all categories."""
     misfits: list[str] = []
     reports: list[ColumnReport] = []
     try:
@@ -197,7 +278,7 @@ def _look(
     """Add the column's report, and mark the rows that contribute 0 because of it."""
     try:
         report, lost = (
-            _numeric(feature, column, role) if isinstance(feature, Numeric) else _keyed(feature, column, role)
+            _keyed(feature, column, role) if isinstance(feature, Categorical) else _ranged(feature, column, role)
         )
     except SchemaError as misfit:
         misfits.append(str(misfit))
@@ -206,12 +287,14 @@ def _look(
     left_out |= lost
 
 
-def _numeric(feature: Numeric, column: Column, role: Role) -> tuple[ColumnReport, np.ndarray[Any, np.dtype[np.bool_]]]:
-    values = numbers(column, feature.name)
+def _ranged(feature: Ranged, column: Column, role: Role) -> tuple[ColumnReport, np.ndarray[Any, np.dtype[np.bool_]]]:
+    values = ranged_values(column, feature)
     unread = np.isnan(values)
     wrong = _wrong(column, unread)
     found = values[~unread]
     outside = (found < feature.low) | (found > feature.high)
+    if isinstance(feature, Date) and feature.whole_last_day:  # whose upper end is the day after
+        outside |= found == feature.high
     lost = unread & (not feature.missing)
     return ColumnReport(
         name=feature.name,
@@ -221,10 +304,15 @@ def _numeric(feature: Numeric, column: Column, role: Role) -> tuple[ColumnReport
         wrong_type=len(wrong),
         wrong_examples=_shown(wrong),
         outside=int(np.count_nonzero(outside)),
-        lowest=float(found.min()) if len(found) else None,
-        highest=float(found.max()) if len(found) else None,
-        bounds=(feature.low, feature.high),
+        lowest=_spelled(feature, float(found.min())) if len(found) else None,
+        highest=_spelled(feature, float(found.max())) if len(found) else None,
+        bounds=(feature.first, feature.last) if isinstance(feature, Date) else (feature.low, feature.high),
     ), lost | (values <= 0.0) if role == "weight" else lost
+
+
+def _spelled(feature: Ranged, value: float) -> float | str:
+    """A value as the owner knows it: a number, or the text of a date."""
+    return spelled_days(value) if isinstance(feature, Date) else value
 
 
 def _keyed(
@@ -234,7 +322,6 @@ def _keyed(
     declared = {str.__str__(each) if isinstance(each, str) else each for each in feature.categories}
     counts = np.bincount(keys.codes[keys.codes >= 0], minlength=len(keys.keys)).tolist()
     foreign = {key: count for key, count in zip(keys.keys, counts, strict=True) if key not in declared}
-    ranked = sorted(foreign.items(), key=lambda item: (-item[1], str(item[0])))
     unlisted = np.array([key not in declared for key in keys.keys], dtype=np.bool_)
     unseen = keys.codes == NO_KEY
     unseen[keys.codes >= 0] = unlisted[keys.codes[keys.codes >= 0]]
@@ -249,8 +336,8 @@ def _keyed(
         wrong_type=len(wrong),
         wrong_examples=_shown(wrong),
         unseen=int(np.count_nonzero(unseen)),
-        unseen_categories=tuple(ranked[:SHOWN]),
-        empty=tuple(each for each in feature.categories if each not in keys.keys)[:SHOWN],
+        unseen_categories=tuple(foreign.items()),
+        empty=tuple(each for each in feature.categories if each not in keys.keys),
     ), lost | unseen if role == "target" else lost
 
 

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.curator.inputs.dates import days
 from ledgerwood.curator.inputs.reading import Column, one_column, sparse_columns, table_columns, table_width
 from ledgerwood.curator.inputs.sparse_tables import is_sparse
 from ledgerwood.curator.inputs.values import MISSING, Keys, categories, numbers
 from ledgerwood.curator.kernels import cells as kernels
 from ledgerwood.errors import SchemaError, SchemaTypeError
-from ledgerwood.schema import Categorical, Category, Feature, Numeric, Schema
+from ledgerwood.schema import Categorical, Category, Date, Feature, Numeric, Ranged, Schema
 from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 Cells = NDArray[np.uint8 | np.uint16]
@@ -118,8 +119,17 @@ def _column_cells(column: Column, feature: Feature, bins: int) -> tuple[NDArray[
     """The cells of a feature's values, and which are missing or cannot be read."""
     if isinstance(feature, Categorical):
         return _key_cells(column, feature)
-    values = numbers(column, feature.name)
+    values = ranged_values(column, feature)
     return numeric_cells(values, feature, bins), np.isnan(values)
+
+
+def ranged_values(column: Column, feature: Ranged) -> NDArray[np.float64]:
+    """The values on the feature's scale, float64 (n_rows,): numbers, or days of dates; NaN for what is neither.
+
+    Raises:
+        SchemaTypeError: an array of a type that has none.
+    """
+    return days(column, feature) if isinstance(feature, Date) else numbers(column, feature.name)
 
 
 def _side_by_side(columns: list[Column]) -> NDArray[Any] | None:
@@ -238,6 +248,23 @@ def sorted_classes(target: Categorical, *, least: int = 2) -> NDArray[Any]:
     return classes
 
 
+def sorted_weights(target: Categorical) -> NDArray[np.float64]:
+    """The weight of each class over the largest one, in the order of `sorted_classes`; float64 (n_classes,)."""
+    weights = np.empty(len(target.categories))
+    weights[class_places(target)[:-2]] = target.relative_weights  # the last two cells are no class
+    return weights
+
+
+def weight_shares(places: NDArray[np.int32], target: Categorical) -> NDArray[np.float64] | None:
+    """Each row's share of the largest weight of a class, float64 (n_rows,) in [0, 1]; None where classes have none.
+
+    Args:
+        places: see `encode_classes`; a row of no class has the share 0.
+        target: the declared one.
+    """
+    return None if target.weights is None else np.append(sorted_weights(target), 0.0)[places]  # -1 is the last one
+
+
 def two_classes(target: Categorical) -> NDArray[Any]:
     """The two declared classes in sorted order, shape (2,).
 
@@ -257,7 +284,7 @@ def cell_dtype(features: tuple[Feature, ...], bins: int) -> type[np.uint8 | np.u
     return np.uint8 if max(_n_cells(feature, bins) for feature in features) <= 256 else np.uint16
 
 
-def numeric_cells(values: NDArray[np.float64], feature: Numeric, bins: int) -> NDArray[np.int64]:
+def numeric_cells(values: NDArray[np.float64], feature: Ranged, bins: int) -> NDArray[np.int64]:
     """The even step of the range that each value is in, int64 (n_rows,).
 
     NaN is in the cell of missing values, or in the middle where the feature has no such cell.
@@ -284,20 +311,24 @@ def key_cells(column: Keys, feature: Categorical) -> NDArray[np.int64]:
 
 def _key_cells(column: Column, feature: Categorical) -> tuple[NDArray[np.int64], Flags]:
     """The cells, and which rows have no value; such a row is "other" where the feature has no cell for it."""
-    keys = categories(column, feature.name)
+    return declared_cells(categories(column, feature.name), feature)
+
+
+def declared_cells(keys: Keys, feature: Categorical) -> tuple[NDArray[np.int64], Flags]:
+    """The cells of keys, and which rows have no value, as of a column's values."""
     missing: Flags = keys.codes == MISSING
     cells = key_cells(keys, feature)
     return cells if feature.missing else np.where(missing, feature.other_cell, cells), missing
 
 
 def _n_cells(feature: Feature, bins: int) -> int:
-    return bins + 1 if isinstance(feature, Numeric) else feature.missing_cell + 1
+    return bins + 1 if isinstance(feature, Ranged) else feature.missing_cell + 1
 
 
 def _values(column: Column, feature: Feature) -> NDArray[Any]:
     match feature:
-        case Numeric():
-            return np.clip(numbers(column, feature.name), feature.low, feature.high)
+        case Numeric() | Date():
+            return np.clip(ranged_values(column, feature), feature.low, feature.high)
         case Categorical():
             return key_cells(categories(column, feature.name), feature).astype(np.uint16)
 
@@ -305,8 +336,8 @@ def _values(column: Column, feature: Feature) -> NDArray[Any]:
 def scaled_values(X: Any, schema: Schema, low: float, high: float) -> NDArray[Any]:
     """The rows, (n_rows, n_features): numbers scaled from the declared range to [low, high], categories as they are.
 
-    Values outside the declared range go to its ends; what is missing is NaN. Float64 if all features are numeric, else
-    objects.
+    Dates are numbers of days. Values outside the declared range go to its ends; what is missing is NaN. Float64 if
+    there are no categories, else objects.
 
     Args:
         X: array-like or data frame, shape (n_rows, n_features).
@@ -316,15 +347,15 @@ def scaled_values(X: Any, schema: Schema, low: float, high: float) -> NDArray[An
     columns = _numbers(X, schema)
     features = schema.resolved(len(columns)).features
     found = [
-        _scaled(column, feature, low, high) if isinstance(feature, Numeric) else column
+        _scaled(column, feature, low, high) if isinstance(feature, Ranged) else column
         for column, feature in zip(columns, features, strict=True)
     ]
-    if all(isinstance(feature, Numeric) for feature in features):
+    if all(isinstance(feature, Ranged) for feature in features):
         return np.column_stack(found)
     values = np.empty((len(found[0]), len(found)), dtype=object)
     plain = feature_columns(X, schema)
     for place, feature in enumerate(features):
-        values[:, place] = found[place] if isinstance(feature, Numeric) else plain[place]
+        values[:, place] = found[place] if isinstance(feature, Ranged) else plain[place]
     return values
 
 
@@ -341,7 +372,7 @@ def indicator_values(X: Any, schema: Schema) -> NDArray[np.float64]:
     columns = _numbers(X, schema)
     parts = []
     for column, feature in zip(columns, schema.resolved(len(columns)).features, strict=True):
-        if isinstance(feature, Numeric):
+        if isinstance(feature, Ranged):
             parts.append(column[:, np.newaxis])
         else:
             parts.append(column[:, np.newaxis] == np.array(_cells(feature)))
@@ -351,19 +382,21 @@ def indicator_values(X: Any, schema: Schema) -> NDArray[np.float64]:
 def scaled_schema(schema: Schema, low: float, high: float) -> Schema:
     """The resolved schema after `scaled_values`; target and weights do not change."""
     features = tuple(
-        dataclasses.replace(feature, low=low, high=high) if isinstance(feature, Numeric) else feature
+        Numeric(feature.name, low, high, feature.missing) if isinstance(feature, Ranged) else feature
         for feature in schema.features
     )
     return dataclasses.replace(schema, features=features)
 
 
 def indicator_schema(schema: Schema) -> Schema:
-    """The resolved schema after `indicator_values`: a `Numeric` in [0, 1] for each column of 0 and 1."""
+    """The resolved schema after `indicator_values`: a `Numeric` in [0, 1] for each column of 0 and 1; dates as days."""
     features: list[Feature] = []
     for feature in schema.features:
         match feature:
             case Numeric():
                 features.append(feature)
+            case Date():
+                features.append(feature.scale)
             case Categorical():
                 names = [*map(str, feature.categories), *(["missing"] if feature.missing else [])]
                 features.extend(Numeric(f"{feature.name}_{name}", 0.0, 1.0) for name in names)
@@ -384,7 +417,7 @@ def _numbers(X: Any, schema: Schema) -> tuple[NDArray[Any], ...]:
     return encode_columns(X, lenient)
 
 
-def _scaled(column: NDArray[np.float64], feature: Numeric, low: float, high: float) -> NDArray[np.float64]:
+def _scaled(column: NDArray[np.float64], feature: Ranged, low: float, high: float) -> NDArray[np.float64]:
     # In shares of the range first: neither end is passed by a rounding.
     share = np.clip((column - feature.low) / (feature.high - feature.low), 0.0, 1.0)
     return np.clip(low + share * (high - low), low, high)

@@ -7,13 +7,15 @@ list stays a list of values, each of which `values` reads by itself.
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, final, runtime_checkable
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import validate_data
 
+from ledgerwood.curator.inputs.dates import typed_dates, with_known_dates
 from ledgerwood.curator.inputs.sparse_tables import (
     SparseTable,
     by_column,
@@ -23,7 +25,7 @@ from ledgerwood.curator.inputs.sparse_tables import (
     rows_of,
 )
 from ledgerwood.errors import SchemaError, SchemaTypeError
-from ledgerwood.schema import Numeric, Schema
+from ledgerwood.schema import Date, Numeric, Schema
 
 Column = NDArray[Any]
 """(n_rows,), of numbers, texts, truth values or objects; of another type only to be refused by it."""
@@ -39,6 +41,19 @@ class ArrayLike(Protocol):
 
     def __array__(self) -> Any:
         """The array."""
+
+
+@final
+class NamedArray(np.ndarray[Any, np.dtype[Any]]):
+    """A table (n_rows, n_features) from a file without types, whose columns were found by name.
+
+    Attributes:
+        names: of the columns; None of an array that was made of another one.
+        kinds: "numeric" or "text" of each column, as its owner says; None where a schema says it.
+    """
+
+    names: tuple[str, ...] | None = None
+    kinds: tuple[Literal["numeric", "text"], ...] | None = None
 
 
 def table_width(X: Any, schema: Schema | None) -> int:
@@ -63,6 +78,14 @@ def table_width(X: Any, schema: Schema | None) -> int:
     return _some_columns(_array(X).shape[1])
 
 
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """The names of a table's columns; None where it has none."""
+    frame = _frame(X)
+    if frame is not None:
+        return tuple(frame.columns)
+    return X.names if isinstance(X, NamedArray) else None
+
+
 def headings(X: Any, schema: Schema | None) -> Any:
     """The part of a table that scikit-learn may see, to record the number and the names of its columns.
 
@@ -70,6 +93,35 @@ def headings(X: Any, schema: Schema | None) -> Any:
     """
     width = table_width(X, schema)
     return np.empty((0, width)) if _is_list(X) else X
+
+
+def see_columns(estimator: Any, X: Any, schema: Schema | None, *, reset: bool = True) -> None:
+    """Let scikit-learn record the number and the names of a table's columns, or compare them. No value is looked at.
+
+    Args:
+        estimator: to which they belong.
+        X: a table.
+        schema: of the columns.
+        reset: True records, False compares.
+
+    Raises:
+        ValueError: other columns than those that were recorded.
+    """
+    names = X.names if isinstance(X, NamedArray) else None
+    if names is None or reset or "feature_names_in_" not in vars(estimator):
+        validate_data(estimator, headings(X, schema), reset=reset, skip_check_array=True)
+    # scikit-learn does not see the names of an array, and would warn that there are none.
+    if names is not None and reset:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    elif names is not None and (schema is None or not schema.features):  # which are not found by name
+        recorded = vars(estimator).get("feature_names_in_")
+        if recorded is None:  # as scikit-learn says of a data frame
+            warnings.warn(
+                f"X has feature names, but {type(estimator).__name__} was fitted without feature names", UserWarning,
+                stacklevel=2,
+            )  # fmt: skip
+        elif list(names) != list(recorded):
+            raise SchemaError(f"the columns are {list(names)}, and those of the fit were {list(recorded)}")
 
 
 def schema_for(X: Any, schema: Schema, n_features: int) -> Schema:
@@ -97,8 +149,13 @@ def table_columns(X: Any, schema: Schema | None) -> list[Column]:
     declared = () if schema is None else schema.features
     if frame is not None:
         if declared:
-            _require_names(frame.columns, [feature.name for feature in declared])
-            return [series_values(frame[feature.name], numeric=isinstance(feature, Numeric)) for feature in declared]
+            _require_names(frame.columns, [feature.name for feature in declared], schema)
+            return [
+                _dates_of(frame[feature.name], feature)
+                if isinstance(feature, Date)
+                else series_values(frame[feature.name], numeric=isinstance(feature, Numeric))
+                for feature in declared
+            ]
         numeric = schema is not None  # one range for all columns
         return [series_values(frame[:, place], numeric=numeric) for place in range(width)]
     if declared and width != len(declared):
@@ -212,6 +269,12 @@ def series_values(series: Series, *, numeric: bool = False) -> Column:
     values = np.fromiter(series.to_list(), dtype=object, count=len(series))
     values[series.is_null().to_numpy()] = None
     return values
+
+
+def _dates_of(series: Series, feature: Date) -> Column:
+    """The values of a series that is declared to hold dates: dates, or what may be texts of dates."""
+    typed = None if has_objects(series) else typed_dates(series, feature)
+    return series_values(series) if typed is None else typed
 
 
 def has_objects(series: Series) -> bool:
@@ -358,7 +421,7 @@ def _series_of(values: Any) -> Series | None:
 
 
 def _frame(X: Any) -> nw.DataFrame[Any] | None:
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = nw.from_native(with_known_dates(X), eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -411,13 +474,18 @@ def _listed(row: Any, names: tuple[str, ...]) -> list[Any] | None:
     return None
 
 
-def _require_names(found: list[str], declared: list[str]) -> None:
+def _require_names(found: list[str], declared: list[str], schema: Schema | None) -> None:
     absent = [name for name in declared if name not in found]
     undeclared = [name for name in found if name not in declared]
-    if absent or undeclared:
-        raise SchemaError(
-            f"the data frame lacks the declared columns {absent} and has the undeclared columns {undeclared}"
-        )
+    wrong = []
+    if absent:
+        wrong.append(f"lacks the declared columns {absent}")
+    if undeclared:
+        target = None if schema is None or schema.target is None else schema.target.name
+        aside = f", of which {target!r} is the target and belongs in y" if target in undeclared else ""
+        wrong.append(f"has the undeclared columns {undeclared}{aside}: leave them out of X, or declare them")
+    if wrong:
+        raise SchemaError(f"the data frame {' and '.join(wrong)}")
 
 
 def _warn_of_columns(name: str) -> None:

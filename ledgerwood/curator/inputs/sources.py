@@ -4,144 +4,29 @@ What is refused is refused by names and types, of files without a row, before an
 public: files by name, and rows as they lie in each.
 """
 
-import abc
 import dataclasses
 import functools
-import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, final
 
 import narwhals as nw
-from numpy.typing import NDArray
 
 from ledgerwood import _extras
-from ledgerwood.csv_files import CsvColumns, csv_batches, csv_header
+from ledgerwood.csv_files import csv_header
+from ledgerwood.curator.inputs.batches import Batch, Roles, RowSource, batch_rows
+from ledgerwood.curator.inputs.csv_sources import CsvFiles, CsvTypes
+from ledgerwood.curator.inputs.named_files import named_files
+from ledgerwood.curator.inputs.reading import column_names
+from ledgerwood.curator.inputs.typed_columns import LabelKind, label_kind
 from ledgerwood.curator.inputs.watching import WatchedFiles
 from ledgerwood.errors import FilesChanged, SchemaError
-from ledgerwood.libsvm_files import ENDINGS, Lines, libsvm_batches, no_rows
-from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.libsvm_files import Lines, libsvm_batches, no_rows
+from ledgerwood.schema import Schema
 
-BATCH_ROWS = 1 << 16
-_BATCH_CELLS = 1 << 22
-_CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
-_KINDS = {"Parquet": _PARQUET, "CSV": _CSV, "LIBSVM": ENDINGS}
 _LABEL = "name the label's column: fit(rows, 'label')"
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Batch:
-    """Some consecutive rows as tables in memory are given.
-
-    Args:
-        X: data frame or array of the features.
-        y: the labels; None of rows for prediction.
-        weights, keys: None for rows without.
-    """
-
-    X: Any
-    y: Any
-    weights: Any
-    keys: Any = None
-
-    def __len__(self) -> int:
-        return int(self.X.shape[0])
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
-    """Which columns are what.
-
-    Args:
-        schema: of the features; other columns than these and the three below are left alone. None: it is to be
-            estimated, of all columns without another role.
-        label, weight, key: names of columns; None for none.
-        named: of a schema with one range for all columns, which ones; None: all that have no other role.
-        ignored: columns that are none of those.
-    """
-
-    schema: Schema | None
-    label: str | None
-    weight: str | None
-    key: str | None = None
-    named: tuple[str, ...] | None = None
-    ignored: tuple[str, ...] = ()
-
-    @property
-    def declared(self) -> Schema:
-        """The schema of rows whose schema is declared."""
-        assert self.schema is not None  # rows without one are not encoded by it
-        return self.schema
-
-    @property
-    def others(self) -> list[str]:
-        """The columns that are read besides the features."""
-        return [name for name in (self.label, self.weight, self.key) if name is not None]
-
-    def features(self, columns: Sequence[str], where: str) -> list[str]:
-        """The features' names, in the schema's order; of one range for all, all columns without another role.
-
-        Raises:
-            SchemaError: a column is not there, is there twice, or has two roles.
-        """
-        others = self.others
-        if self.schema is not None and self.schema.features:
-            names = [feature.name for feature in self.schema.features]
-        elif self.named is not None:
-            names = list(self.named)
-        else:
-            names = [name for name in columns if name not in others and name not in self.ignored]
-        wanted = [*names, *others]
-        twice = sorted({name for name in wanted if wanted.count(name) > 1 or list(columns).count(name) > 1})
-        absent = [name for name in wanted if name not in columns]
-        if twice:
-            raise SchemaError(f"{where}: the columns {twice} are there twice, or have two roles")
-        if absent:
-            raise SchemaError(f"{where} lacks the columns {absent}; it has {sorted(columns)}")
-        return names
-
-
-class RowSource(abc.ABC):
-    """Rows outside of memory."""
-
-    __slots__ = ()
-
-    @abc.abstractmethod
-    def heads(self, roles: Roles) -> Iterator[Batch]:
-        """Batches without rows: names and types, of each file.
-
-        Raises:
-            SchemaError: columns that are not there.
-            FilesChanged: a file differs from what it was when the source was made, or is gone.
-        """
-
-    @abc.abstractmethod
-    def batches(self, roles: Roles) -> Iterator[Batch]:
-        """All rows, in their public order.
-
-        Raises:
-            SchemaError: a file that is damaged.
-            FilesChanged: as of `heads`; found out when the file's last row has been read, at the latest.
-        """
-
-    @property
-    @abc.abstractmethod
-    def size(self) -> int | None:
-        """Bytes of the files; None where there are none to look at."""
-
-    @property
-    def sparse(self) -> bool:
-        """True where batches are sparse tables."""
-        return False
-
-    @property
-    def cost(self) -> str:
-        """What has been paid when the rows are encoded, for errors."""
-        return "Nothing was spent"
 
 
 def source_of(X: Any) -> RowSource | None:
@@ -150,25 +35,104 @@ def source_of(X: Any) -> RowSource | None:
     A source is itself.
 
     Raises:
-        SchemaError: no such file, or files of a kind that is not read.
+        SchemaError: no such file, files of a kind that is not read, or a scanner of a dataset.
         ModuleNotFoundError: a package that such files need.
     """
     if isinstance(X, RowSource):
         return X
     if isinstance(X, str | os.PathLike):
-        paths = _paths(os.fspath(X))
-        match _kind(paths[0]):
+        kind, paths = named_files(os.fsdecode(X))
+        match kind:
             case "CSV":
-                return _CsvFiles(paths)
+                return CsvFiles(paths)
             case "LIBSVM":
                 return _LibsvmFiles(paths)
         return _ParquetFiles(paths)
     module = type(X).__module__
     if module.startswith("pyarrow._dataset"):
+        if not isinstance(X, pyarrow_module("pyarrow.dataset").Dataset):
+            raise SchemaError(f"X is a pyarrow {type(X).__name__}, which may be read once only: give its dataset")
         return _ArrowDataset(X)
     if module.startswith("polars.") and type(X).__name__ == "LazyFrame":
         return _LazyFrame(X)
     return None
+
+
+def row_files(
+    named: str | os.PathLike[str],
+    *,
+    numeric: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> RowSource:
+    """Rows in Parquet or CSV files, for a fit that estimates its schema: `model.fit(row_files(...), "label")`.
+
+    Args:
+        named: a file, a folder or a pattern.
+        numeric: columns of a CSV file that hold numbers, by name or by a pattern such as "lab_*", the label's included.
+            Cells that are no numbers count as missing.
+        categorical: columns of a CSV file that hold categories. They are texts, whatever they spell.
+        ignore: columns that are no features, by name or pattern. All other columns but the label's are.
+
+    Raises:
+        SchemaError: files of another kind, types for Parquet files, which have them, or names that are no columns.
+    """
+    for name, given in (("numeric", numeric), ("categorical", categorical), ("ignore", ignore)):
+        if isinstance(given, str):
+            raise SchemaError(f"{name}={given!r} must be a sequence of names: [{given!r}]")
+    kind, paths = named_files(os.fsdecode(named))
+    told = (*numeric, *categorical)
+    match kind:
+        case "CSV":
+            columns = csv_header(paths[0])
+            _require_columns(columns, told, str(paths[0]))
+            types = CsvTypes(numeric=tuple(numeric), categorical=tuple(categorical))
+            return CsvFiles(paths, types, _ignored(columns, ignore, str(paths[0])))
+        case "LIBSVM":
+            raise SchemaError(f"{named} does not say how many features there are: declare a schema that lists them")
+    if told:
+        raise SchemaError(
+            f"the types of {sorted(told)} are in {named}, a Parquet file: leave out numeric and categorical, and "
+            "convert a column in the file if it is to have another type"
+        )
+    columns = _read(paths[0], pyarrow_module("pyarrow.parquet").read_schema).names
+    return _ParquetFiles(paths, _ignored(columns, ignore, str(paths[0])))
+
+
+def label_kind_of(rows: RowSource, label: str) -> LabelKind:
+    """The kind of a label's type, from a file without its rows; "untyped" of CSV files.
+
+    Raises:
+        SchemaError: no such column, or a column that is a feature and has no name.
+    """
+    if isinstance(rows, CsvFiles):
+        return "untyped"
+    head = next(rows.heads(Roles(schema=None, label=label, weight=None)))
+    return label_kind(head.y)[0]
+
+
+def _ignored(columns: Sequence[str], names: Sequence[str], where: str) -> tuple[str, ...]:
+    _require_columns(columns, names, where)
+    return tuple(each for each in columns if any(each == name or fnmatchcase(each, name) for name in names))
+
+
+def _require_columns(columns: Sequence[str], named: Sequence[str], where: str) -> None:
+    """Refuse a name, or a pattern, that no column has: a slip of the pen would change what is a feature."""
+    absent = sorted({name for name in named if not any(name == each or fnmatchcase(each, name) for each in columns)})
+    if absent:
+        raise SchemaError(f"{where} has no columns {absent}; it has {sorted(columns)}")
+
+
+def settled(source: RowSource, roles: Roles) -> tuple[Roles, Batch]:
+    """The roles, and a batch without rows. Where no columns are named, those of the first file are.
+
+    Later files may have them in another order; they are found by name.
+    """
+    head = next(source.heads(roles))
+    names = column_names(head.X)
+    if names is None or roles.named is not None or (roles.schema is not None and roles.schema.features):
+        return roles, head
+    return dataclasses.replace(roles, named=names, whole=True), head
 
 
 def require_named(given: Any, what: str, example: str) -> None:
@@ -184,6 +148,20 @@ def require_named(given: Any, what: str, example: str) -> None:
         )
 
 
+def require_labels_given(X: Any, y: Any) -> None:
+    """Refuse the name of a label's column where X is no rows in files.
+
+    Raises:
+        SchemaError: y is a name.
+    """
+    if isinstance(y, str):
+        raise SchemaError(
+            f"y is a str, as of rows in files, and X is a {type(X).__name__}. Files are a path, a folder, a pattern, a "
+            "pyarrow.dataset (of several files, pyarrow.dataset.dataset([...])) or a polars LazyFrame; of a table in "
+            "memory give the labels, fit(X, y)"
+        )
+
+
 def require_label(y: Any) -> str:
     """The name of the label's column.
 
@@ -193,41 +171,6 @@ def require_label(y: Any) -> str:
     if not isinstance(y, str) or not y:
         raise SchemaError(f"rows in files have their labels beside them, and y is a {type(y).__name__}: {_LABEL}")
     return y
-
-
-def _paths(named: str) -> list[Path]:
-    path = Path(named)
-    if path.is_dir():
-        found = [each for each in path.rglob("*") if each.is_file() and not _hidden(each.relative_to(path))]
-    elif path.exists():
-        found = [path]
-    else:
-        # Not Path.glob, which takes no pattern with a root.
-        found = [Path(each) for each in glob.glob(named, recursive=True) if Path(each).is_file()]  # noqa: PTH207
-        if not found:
-            raise SchemaError(f"X={named!r} names no file, no folder, and no pattern that a file matches")
-    found = sorted(found, key=lambda each: each.parts)
-    kinds = {_kind(each) for each in found}
-    if len(kinds) != 1 or None in kinds:
-        others = sorted(str(each) for each in found if _kind(each) is None)[:3]
-        known = " or ".join(f"{kind} ({', '.join(ends)})" for kind, ends in _KINDS.items())
-        raise SchemaError(
-            f"X={named!r} must be files of one kind, {known}; "
-            f"found are {sorted(map(str, kinds - {None}))}, and others: {others}"
-        )
-    return found
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
-
-
-def _kind(path: Path) -> str | None:
-    return next((kind for kind, ends in _KINDS.items() if path.name.endswith(ends)), None)
-
-
-def _batch_rows(width: int) -> int:
-    return max(1, min(BATCH_ROWS, _BATCH_CELLS // max(1, width)))
 
 
 def _cut(frame: Any, names: list[str], roles: Roles) -> Batch:
@@ -243,31 +186,31 @@ def _cut(frame: Any, names: list[str], roles: Roles) -> Batch:
 
 @final
 class _ParquetFiles(RowSource):
-    __slots__ = ("_files",)
+    __slots__ = ("_files", "_ignored")
 
-    def __init__(self, paths: list[Path]) -> None:
-        self._files = WatchedFiles(paths)
+    def __init__(self, paths: list[Path], ignored: tuple[str, ...] = ()) -> None:
+        self._files, self._ignored = WatchedFiles(paths), ignored
 
     @property
     def size(self) -> int:
         return self._files.size
 
     def heads(self, roles: Roles) -> Iterator[Batch]:
-        parquet = _arrow("pyarrow.parquet")
+        parquet = pyarrow_module("pyarrow.parquet")
         for path in self._files:
             schema = _read(path, parquet.read_schema)
-            names = roles.features(schema.names, str(path))
+            names = roles.without(self._ignored).features(schema.names, str(path))
             empty = schema.empty_table().select([*names, *roles.others])
             yield _cut(empty, names, roles)
 
     def batches(self, roles: Roles) -> Iterator[Batch]:
-        parquet, arrow = _arrow("pyarrow.parquet"), _arrow("pyarrow")
+        parquet, arrow = pyarrow_module("pyarrow.parquet"), pyarrow_module("pyarrow")
         for path in self._files:
             # Buffered ahead, all that was read of a file stays in memory until its end.
             with _read(path, functools.partial(parquet.ParquetFile, pre_buffer=False)) as file:
-                names = roles.features(file.schema_arrow.names, str(path))
+                names = roles.without(self._ignored).features(file.schema_arrow.names, str(path))
                 columns = [*names, *roles.others]
-                size = _batch_rows(len(columns))
+                size = batch_rows(len(columns))
                 found = file.iter_batches(batch_size=size, columns=columns)
                 for batch in _shielded(found, str(path), self._files):
                     yield _cut(arrow.Table.from_batches([batch]).select(columns), names, roles)
@@ -289,7 +232,7 @@ class _ArrowDataset(RowSource):
 
     def _options(self) -> dict[str, Any]:
         """Reads batches not far ahead, and of Parquet files without what stays in memory until their end."""
-        datasets = _arrow("pyarrow.dataset")
+        datasets = pyarrow_module("pyarrow.dataset")
         options: dict[str, Any] = {"batch_readahead": 2, "fragment_readahead": 1}
         if isinstance(getattr(self._dataset, "format", None), datasets.ParquetFileFormat):
             options["fragment_scan_options"] = datasets.ParquetFragmentScanOptions(pre_buffer=False)
@@ -301,10 +244,10 @@ class _ArrowDataset(RowSource):
         yield _cut(schema.empty_table().select([*names, *roles.others]), names, roles)
 
     def batches(self, roles: Roles) -> Iterator[Batch]:
-        arrow = _arrow("pyarrow")
+        arrow = pyarrow_module("pyarrow")
         names = roles.features(self._dataset.schema.names, "the dataset")
         columns = [*names, *roles.others]
-        size = _batch_rows(len(columns))
+        size = batch_rows(len(columns))
         self._files.require_same()
         found = self._dataset.to_batches(columns=columns, batch_size=size, **self._options())
         for batch in _shielded(found, "the dataset", self._files):
@@ -334,65 +277,10 @@ class _LazyFrame(RowSource):
     def batches(self, roles: Roles) -> Iterator[Batch]:
         names = roles.features(self._frame.collect_schema().names(), "the lazy frame")
         columns = [*names, *roles.others]
-        size = _batch_rows(len(columns))
+        size = batch_rows(len(columns))
         found = self._frame.select(columns).collect_batches(chunk_size=size, maintain_order=True)
         for frame in _shielded(iter(found), "the lazy frame"):
             yield _cut(frame, names, roles)
-
-
-@final
-class _CsvFiles(RowSource):
-    __slots__ = ("_files",)
-
-    def __init__(self, paths: list[Path]) -> None:
-        self._files = WatchedFiles(paths)
-
-    @property
-    def size(self) -> int:
-        return self._files.size
-
-    def heads(self, roles: Roles) -> Iterator[Batch]:
-        for path in self._files:
-            yield self._batch(self._columns(path, roles).table([]), roles)
-
-    def batches(self, roles: Roles) -> Iterator[Batch]:
-        for path in self._files:
-            columns = self._columns(path, roles)
-            for table in csv_batches(path, columns, size=_batch_rows(len(columns.features))):
-                yield self._batch(table, roles)
-
-    def _columns(self, path: Path, roles: Roles) -> CsvColumns:
-        schema = roles.schema
-        if schema is None:
-            raise SchemaError(
-                f"schema=None: {path} is a CSV file, whose columns have no types, and a schema is estimated by types: "
-                "declare a schema, or write the rows to Parquet"
-            )
-        names = roles.features(csv_header(path), str(path))
-        declared: tuple[Feature, ...] = schema.features
-        if schema.every is not None:
-            declared = tuple(dataclasses.replace(schema.every, name=name) for name in names)
-        besides: list[Feature] = []
-        if roles.label is not None:
-            target = schema.target
-            if target is None:
-                raise SchemaError(f"{path}: the schema names no target, and training needs one")
-            besides.append(dataclasses.replace(target, name=roles.label))
-        if roles.weight is not None:
-            besides.append(Numeric(roles.weight, 0.0, schema.weight_bound or 1.0))
-        if roles.key is not None:  # a text, whatever it spells: no category is another one's
-            besides.append(Categorical(roles.key, (roles.key,)))
-        return CsvColumns(features=declared, besides=tuple(besides), strict=roles.label is None)
-
-    @staticmethod
-    def _batch(table: tuple[NDArray[Any], list[NDArray[Any]]], roles: Roles) -> Batch:
-        X, besides = table
-        found = dict(zip(roles.others, besides, strict=True))
-
-        def column(name: str | None) -> Any:
-            return None if name is None else found[name]
-
-        return Batch(X=X, y=column(roles.label), weights=column(roles.weight), keys=column(roles.key))
 
 
 @final
@@ -438,7 +326,8 @@ class _LibsvmFiles(RowSource):
         return Batch(X=X, y=None if roles.label is None else labels, weights=None)
 
 
-def _arrow(name: str) -> Any:
+def pyarrow_module(name: str) -> Any:
+    """A module of pyarrow, which an extra brings."""
     import importlib
 
     try:

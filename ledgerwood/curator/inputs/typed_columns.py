@@ -10,6 +10,7 @@ No value is looked at, so that no row can change what is refused. A list or an a
 are read one by one where the schema declares the target (docs/explanation/several-classes.md#label-types).
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -18,7 +19,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood.curator.inputs.dates import days, is_zoned
 from ledgerwood.curator.inputs.reading import (
+    NamedArray,
     Series,
     frame_or_none,
     has_objects,
@@ -31,9 +34,24 @@ from ledgerwood.curator.inputs.reading import (
 from ledgerwood.curator.inputs.sparse_tables import is_sparse, require_dense
 from ledgerwood.curator.inputs.values import Keys, categories, numbers
 from ledgerwood.errors import SchemaError, SchemaTypeError
-from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.schema import (
+    Categorical,
+    Category,
+    Date,
+    Feature,
+    Numeric,
+    Open,
+    OpenCategorical,
+    OpenDate,
+    OpenNumeric,
+    Schema,
+    SchemaDraft,
+    Target,
+)
 
-ColumnKind = Literal["numeric", "boolean", "text", "codes"]
+ColumnKind = Literal["numeric", "dates", "instants", "boolean", "text", "codes"]
+FIRST_YEAR, LAST_YEAR = 1900, 2100
+"""Within which a range of dates is estimated."""
 _TYPED = "pass a typed data frame or array, or declare a schema"
 
 
@@ -44,17 +62,47 @@ class TypedColumn:
 
     Args:
         name: as in the data frame; x0, x1, ... of an array.
-        kind: "numeric"; "boolean", whose two values are public; "text" for strings and other categories; "codes" for
-            classes that are numbers.
+        kind: "numeric"; "dates", without a time zone; "instants", dates with one; "boolean", whose two values are
+            public; "text" for strings and other categories; "codes" for classes that are numbers.
+        given: what a draft says of the column; None: nothing.
     """
 
     name: str
     kind: ColumnKind
+    given: Feature | Open | None = None
+
+    @property
+    def read_as(self) -> ColumnKind:
+        """The kind that the values are read as: what the draft says, else what the type says."""
+        match self.given:
+            case Numeric() | OpenNumeric():
+                return "numeric"
+            case Date() | OpenDate():
+                return "instants" if self.given.zoned else "dates"
+            case Categorical() | OpenCategorical():
+                plain = self.kind == "boolean" and not self.listed
+                return self.kind if plain or self.kind in ("text", "codes") else "codes"
+        return self.kind
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the values are numbers, or days of dates."""
+        return self.read_as in ("numeric", "dates", "instants")
+
+    @property
+    def bought(self) -> bool:
+        """Whether something of the column is estimated: not of a declared one, and not of booleans."""
+        return not isinstance(self.given, Feature) and self.read_as != "boolean"
+
+    @property
+    def listed(self) -> tuple[Category, ...]:
+        """The public list whose most frequent categories are found; empty where there is none."""
+        return (self.given.among or ()) if isinstance(self.given, OpenCategorical) else ()
 
     @property
     def keyed(self) -> bool:
-        """Whether the column has categories that nobody has listed."""
-        return self.kind in ("text", "codes")
+        """Whether categories are estimated that nobody has listed."""
+        return self.bought and not self.ordered and not self.listed
 
 
 @final
@@ -91,13 +139,87 @@ class TypedColumns:
         return cls(features=features, target=TypedColumn("y", "numeric"))
 
 
+def with_draft(columns: TypedColumns, draft: SchemaDraft) -> TypedColumns:
+    """The columns with what a draft says of them.
+
+    Args:
+        columns: by their types.
+        draft: of the same columns, by name.
+
+    Raises:
+        SchemaError: the draft is of other columns.
+        SchemaTypeError: a column of another type than the draft says.
+    """
+    said = {column.name: column for column in draft.features}
+    names = [column.name for column in columns.features]
+    if sorted(said) != sorted(names):
+        absent, besides = [name for name in said if name not in names], [name for name in names if name not in said]
+        raise SchemaError(
+            f"the draft's columns are not those of the rows: the rows lack {absent} and also have {besides}; leave "
+            "columns out of both, or of neither"
+        )
+    for column in (*columns.features, columns.target):
+        _require_said(column, said.get(column.name) if column is not columns.target else draft.target)
+    if isinstance(draft.target, OpenCategorical) and draft.target.max_categories is not None:
+        raise SchemaError(f"max_categories={draft.target.max_categories!r} is of features, not of the target")
+    return dataclasses.replace(
+        columns,
+        features=tuple(dataclasses.replace(column, given=said[column.name]) for column in columns.features),
+        target=dataclasses.replace(columns.target, given=draft.target),
+    )
+
+
+def without_draft(columns: TypedColumns) -> TypedColumns:
+    """The columns by their types alone."""
+    return dataclasses.replace(
+        columns,
+        features=tuple(dataclasses.replace(column, given=None) for column in columns.features),
+        target=dataclasses.replace(columns.target, given=None),
+    )
+
+
+def _require_said(column: TypedColumn, said: Feature | Open | None) -> None:
+    """Refuse a column that cannot hold what the draft says, by its type alone."""
+    match said:
+        case Numeric() | OpenNumeric():
+            fits, wanted = column.kind in ("numeric", "boolean"), "numbers"
+        case Date() | OpenDate():
+            fits = column.kind in ("instants" if said.zoned else "dates", "text")
+            wanted = f"dates {'with' if said.zoned else 'without'} a time zone"
+        case Categorical():
+            texts = {isinstance(category, str) for category in said.categories}
+            fits, wanted = _may_be(column.kind, texts), f"the categories {said.categories[:5]!r} and their like"
+        case OpenCategorical():
+            texts = {isinstance(category, str) for category in said.among or ()} or {True, False}
+            fits, wanted = _may_be(column.kind, texts), "categories"
+        case _:
+            return
+    if not fits:
+        raise SchemaTypeError(
+            f"column {column.name!r} is of a type of {column.kind}, and the draft says that it holds {wanted}: convert "
+            "the column, or correct the draft"
+        )
+
+
+def _may_be(kind: ColumnKind, texts: set[bool]) -> bool:
+    """Whether a value of a column of this kind may be one of the categories, of which some are texts or not."""
+    match kind:
+        case "text":  # which may be objects, that is numbers too
+            return True
+        case "numeric" | "codes" | "boolean":
+            return False in texts
+        case "dates" | "instants":
+            return False
+
+
 def read_columns(X: Any, columns: tuple[TypedColumn, ...]) -> list[NDArray[np.float64] | Keys]:
     """The values of the features, by column.
 
     Raises:
         SchemaError: another shape or type than the columns', for any values.
     """
-    return [_values(column, typed) for column, typed in zip(table_columns(X, None), columns, strict=True)]
+    schema = Schema(features=tuple(map(placeholder, columns)))
+    return [_values(column, typed) for column, typed in zip(table_columns(X, schema), columns, strict=True)]
 
 
 def read_target(y: Any, column: TypedColumn) -> NDArray[np.float64] | Keys:
@@ -106,11 +228,40 @@ def read_target(y: Any, column: TypedColumn) -> NDArray[np.float64] | Keys:
 
 
 def _values(column: NDArray[Any], typed: TypedColumn) -> NDArray[np.float64] | Keys:
-    return numbers(column, typed.name) if typed.kind == "numeric" else categories(column, typed.name)
+    match typed.read_as:
+        case "numeric":
+            return numbers(column, typed.name)
+        case "dates" | "instants":
+            return days(column, any_date(typed.name, zoned=typed.read_as == "instants"))
+        case "boolean" | "text" | "codes":
+            return categories(column, typed.name)
+
+
+def placeholder(column: TypedColumn) -> Feature:
+    """A declared column of this type, with any range or categories: to find and read the values by."""
+    match column.read_as:
+        case "numeric":
+            return Numeric(column.name, -1.0, 1.0, missing=True)
+        case "dates" | "instants":
+            return any_date(column.name, zoned=column.read_as == "instants")
+        case "boolean":
+            return Categorical(column.name, (False, True), missing=True)
+        case "text":
+            return Categorical(column.name, ("a", "b"), missing=True)
+        case "codes":
+            return Categorical(column.name, (0, 1), missing=True)
+
+
+def any_date(name: str, *, zoned: bool) -> Date:
+    """A column of dates with the range that is looked at where none is declared."""
+    end = "T00:00:00+00:00" if zoned else ""
+    return Date(name, f"{FIRST_YEAR}-01-01{end}", f"{LAST_YEAR}-01-01{end}", missing=True)
 
 
 def _features(X: Any) -> tuple[TypedColumn, ...]:
     require_dense(X)
+    if isinstance(X, NamedArray) and X.names is not None and X.kinds is not None:
+        return tuple(map(TypedColumn, X.names, X.kinds))
     frame = frame_or_none(X)
     if frame is None:
         _require_array(X, "X")
@@ -122,21 +273,33 @@ def _features(X: Any) -> tuple[TypedColumn, ...]:
             raise SchemaError(
                 f"the data frame's column name {name!r} must be a non-empty string: a schema is estimated by names"
             )
-    return tuple(TypedColumn(name, _series_kind(frame[name], name)) for name in frame.columns)
+    return tuple(TypedColumn(name, series_kind(frame[name], name)) for name in frame.columns)
 
 
-def _series_kind(series: Series, name: str) -> ColumnKind:
+def series_kind(series: Series, name: str) -> ColumnKind:
+    """The kind of a data frame's column, by its type alone; errors as of `dtype_kind`."""
     if has_objects(series):  # whose type narwhals would find by a look at the values
         return "text"
-    dtype = series.dtype
+    return dtype_kind(series.dtype, name)
+
+
+def dtype_kind(dtype: nw.dtypes.DType, name: str) -> ColumnKind:
+    """The kind of a column of this type.
+
+    Raises:
+        SchemaError: a type that is neither numbers nor dates nor categories.
+    """
     if dtype.is_numeric():
         return "numeric"
     if dtype == nw.Boolean:
         return "boolean"
     if dtype in (nw.String, nw.Object, nw.Categorical, nw.Enum):
         return "text"
+    if dtype in (nw.Date, nw.Datetime):
+        return "instants" if is_zoned(dtype) else "dates"
     raise SchemaError(
-        f"column {name!r} has type {type_name(dtype)}, neither numbers nor categories: convert it, or drop it"
+        f"column {name!r} has type {type_name(dtype)}, and is neither numbers nor dates nor categories: convert it, or "
+        "drop it"
     )
 
 
@@ -150,6 +313,8 @@ def _array_kind(values: Any, name: str) -> ColumnKind:
     match dtype.kind:
         case "i" | "u" | "f":
             return "numeric"
+        case "M":
+            return "dates"
         case "b":
             return "boolean"
         case "U" | "T":
@@ -175,7 +340,7 @@ def _require_numbers(y: Any) -> None:
 def _class_kind(y: Any) -> ColumnKind:
     series = series_or_none(y)
     if series is not None:
-        kind = _series_kind(series, "y")
+        kind = series_kind(series, "y")
     else:
         array = one_column(y, "y")
         kind = "text" if array.dtype == object else _array_kind(array, "y")
@@ -189,7 +354,7 @@ _OF_NUMPY: dict[str, LabelKind] = {
 }  # fmt: skip
 
 
-def require_labels(y: Any, target: Feature | None, *, numeric: bool) -> None:
+def require_labels(y: Any, target: Target | None, *, numeric: bool) -> None:
     """Refuse labels whose type says that they are not what the estimator learns.
 
     Args:
@@ -256,7 +421,7 @@ def _label_kind(series: nw.Series[Any]) -> tuple[LabelKind, str]:
     return "other", name
 
 
-def _require_numeric_labels(kind: LabelKind, name: str, target: Feature | None) -> None:
+def _require_numeric_labels(kind: LabelKind, name: str, target: Target | None) -> None:
     if kind in _NUMBERS or (kind == "untyped" and isinstance(target, Numeric)):
         return
     if kind == "untyped":

@@ -151,25 +151,45 @@ ALL_WHOLE: Weights = np.empty(0, dtype=np.int32)
 _WHOLE = round(1.0 / STEP)
 
 
-def encode_weights(sample_weight: Any, schema: Schema, *, n_rows: int) -> Weights:
+def encode_weights(
+    sample_weight: Any, schema: Schema, *, n_rows: int, shares: NDArray[np.float64] | None = None
+) -> Weights:
     """Each row's share of the largest weight, truncated to the grid: whole weights are exact if that is a power of two.
 
-    A weight outside [0, weight_bound] is clamped to it; one that is missing or not a number is 0.
+    A weight outside [0, weight_bound] is clamped to it; one that is missing or not a number is 0. A row's own share is
+    multiplied by that of its class.
 
     Args:
         sample_weight: array-like (n_rows,), between 0 and the schema's weight_bound, each row's own; None: every row
             weighs 1.
         schema: the public description.
         n_rows: the number of rows of the table.
+        shares: float64 (n_rows,) in [0, 1], of each row's class; None where classes have no weights.
 
     Raises:
         SchemaError: weights without a bound; a bound below 1 without weights; another shape, or an array of a type that
             has no numbers.
     """
-    bound = schema.weight_bound
+    own = _own_shares(sample_weight, schema.weight_bound, n_rows)
+    if shares is None or own is None:
+        return encode_share(own if shares is None else shares)
+    return encode_share(own * shares)
+
+
+def encode_share(shares: NDArray[np.float64] | None) -> Weights:
+    """Shares in [0, 1] of the largest weight, float64 (n_rows,), truncated to the grid; None: rows weigh a whole."""
+    if shares is None:
+        return ALL_WHOLE
+    # A correctly rounded quotient of two numbers in order is at most 1, so is a product of such, and times 2**20 it is
+    # exact.
+    return np.minimum(np.trunc(shares * _WHOLE), _WHOLE).astype(np.int32)
+
+
+def _own_shares(sample_weight: Any, bound: float | None, n_rows: int) -> NDArray[np.float64] | None:
+    """Each row's own weight over the bound, float64 (n_rows,); None without a bound. Errors: `encode_weights`."""
     if bound is None:
         if sample_weight is None:
-            return ALL_WHOLE
+            return None
         raise SchemaError(
             "sample_weight needs a public bound: declare the largest weight that a row may have, "
             "Schema(..., weight_bound=...). It is not computed from the weights, since that would depend on a row"
@@ -180,9 +200,8 @@ def encode_weights(sample_weight: Any, schema: Schema, *, n_rows: int) -> Weight
             "or declare a bound of at least 1"
         )
     values = np.ones(n_rows) if sample_weight is None else weight_values(sample_weight, n_rows)
-    clamped = np.clip(np.where(np.isnan(values), 0.0, values), 0.0, bound)
-    # A correctly rounded quotient of two numbers in order is at most 1, and times 2**20 it is exact.
-    return np.minimum(np.trunc(clamped / bound * _WHOLE), _WHOLE).astype(np.int32)
+    shares: NDArray[np.float64] = np.clip(np.where(np.isnan(values), 0.0, values), 0.0, bound) / bound
+    return shares
 
 
 def weight_values(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:

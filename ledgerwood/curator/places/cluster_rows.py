@@ -54,6 +54,16 @@ class ClusterTable(TreeTable):
         """As `AbstractRows.members`."""
         return assignment.of_group(group)
 
+    @passes("allocate")
+    def allocate(self, selected: int, steps: int, source: RandomSource) -> Any:
+        """As `AbstractRows.allocate`."""
+        return self._session.drawn(RowCoins.drawn(source), selected=selected, steps=steps)
+
+    @passes("allocated")
+    def allocated(self, allocation: Any, step: int) -> Any:
+        """As `AbstractRows.allocated`."""
+        return allocation.of_step(step)
+
     def full_accounts(self) -> Any:
         """As `TreeTable.full_accounts`: they are on the workers."""
         return Accounts()

@@ -142,7 +142,7 @@ def _shape(schema: Schema, bins: int) -> TreeShape:
         schema,
         n_features=len(schema.features),
         classes=isinstance(schema.target, Categorical),
-        weighted=schema.weight_bound is not None,
+        weighted=schema.weighted,
         bins=bins,
     )
 

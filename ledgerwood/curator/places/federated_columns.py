@@ -15,7 +15,7 @@ from ledgerwood.accounting.events import Event
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.typed_columns import TypedColumn, TypedColumns
 from ledgerwood.curator.inputs.values import Keys
-from ledgerwood.curator.places.federated_plans import OF_ALL_ROWS, RELEASES
+from ledgerwood.curator.places.federated_plans import NO_ALLOCATION, OF_ALL_ROWS, RELEASES
 from ledgerwood.curator.places.federated_rows import (
     AbstractOwners,
     FederatedTable,
@@ -36,7 +36,7 @@ from ledgerwood.errors import RoundViolation, SchemaError
 from ledgerwood.mechanisms import BoundedStabilityMechanism, RandomSource
 from ledgerwood.mechanisms.exact.coins import MOST_ROWS, RowCoins
 from ledgerwood.recording.points import passes
-from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.schema import Categorical, Date, Feature, Numeric, Schema
 
 _EVERYBODY = "the columns of rows without a schema are counted over all rows: here they have no samples"
 
@@ -56,7 +56,7 @@ class FederatedColumns(AbstractRows):
         self._owners, self._draws = owners, OwnersDraws(owners)
         none = np.empty(0), Keys(codes=np.empty(0, dtype=np.int64), keys=())
         kinds = (*columns.features, columns.target)
-        self._shape = UndeclaredRows(columns=tuple(none[each.kind != "numeric"] for each in kinds), sampled=NO_SAMPLE)
+        self._shape = UndeclaredRows(columns=tuple(none[not each.ordered] for each in kinds), sampled=NO_SAMPLE)
 
     @property
     def n_rows(self) -> int:
@@ -86,6 +86,15 @@ class FederatedColumns(AbstractRows):
         if sampling_rate != 1.0:
             raise RoundViolation(_EVERYBODY)
         return self._draws.drawn(None, rate=1.0)
+
+    @passes("allocate")
+    def allocate(self, selected: int, steps: int, source: RandomSource) -> Any:
+        """Refused, as by `FederatedTable`.
+
+        Raises:
+            RoundViolation: always.
+        """
+        raise RoundViolation(NO_ALLOCATION)
 
     @passes("assign")
     def assign(self, ends: Sequence[int], source: RandomSource) -> Any:
@@ -206,7 +215,7 @@ class OwnerColumns:
         every = (*self._columns.features, self._columns.target)
         told = (*schema.features, schema.target)
         own = len(told) == len(every) and all(map(_is_of, told, every))
-        if not own or schema.weight_bound is not None:
+        if not own or schema.weighted:
             raise SchemaError("the estimated schema is not of the columns of this owner")
         *features, labels = self._view.columns
         rows = EncodedRows.of_columns(features, labels, schema, loss=loss, bins=bins)
@@ -215,5 +224,13 @@ class OwnerColumns:
 
 def _is_of(feature: Feature | None, column: TypedColumn) -> bool:
     """Whether a feature of an estimated schema is of this column."""
-    kind = Numeric if column.kind == "numeric" else Categorical
-    return isinstance(feature, kind) and feature.name == column.name
+    if isinstance(column.given, Feature):
+        return feature == column.given
+    match column.read_as:
+        case "numeric":
+            of_kind = isinstance(feature, Numeric)
+        case "dates" | "instants":
+            of_kind = isinstance(feature, Date) and feature.zoned == (column.read_as == "instants")
+        case "boolean" | "text" | "codes":
+            of_kind = isinstance(feature, Categorical)
+    return of_kind and feature is not None and feature.name == column.name

@@ -21,6 +21,7 @@ from ledgerwood.accounting.events import (
     PoissonSampled,
     PoissonSelection,
     PureEvent,
+    RandomAllocation,
     Repeated,
     RepeatedSelection,
     SkellamEvent,
@@ -49,9 +50,13 @@ OF_ALL_ROWS = frozenset({ApproximateEvent})
 """Releases that are of no draw: what a choice of categories costs in delta, where the schema is estimated."""
 MOST_DRAWS = 100_000
 """Of a plan: an owner writes each of them to its ledger, and 10**12 draws that cost nothing would never end."""
+NO_ALLOCATION = (
+    "a federation's owners allocate no rows to steps: set sampling='poisson', whose coins each owner tosses alone"
+)
 _INSTEAD = {
     PoissonSelection: ": a private search needs rows in one place",
     RepeatedSelection: ": a private search needs rows in one place",
+    RandomAllocation: f": {NO_ALLOCATION}",
 }
 
 

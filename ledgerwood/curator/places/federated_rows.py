@@ -19,6 +19,7 @@ from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.typed_columns import ColumnKind, TypedColumns
+from ledgerwood.curator.places.federated_plans import NO_ALLOCATION
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import TREE_CHOICES, TREES, Evaluation, Integers, name_of
 from ledgerwood.curator.rounds import parts_of
@@ -28,7 +29,7 @@ from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import RandomSource
 from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.recording.points import passes
-from ledgerwood.schema import Categorical, Feature, Schema
+from ledgerwood.schema import Categorical, Date, Feature, Schema
 
 NoiseBy = Literal["server", "clients"]
 """Who adds the noise: the server, which sees exact sums over all owners; or each owner its share of it."""
@@ -216,7 +217,10 @@ def empty_columns(columns: TypedColumns, *, named: bool) -> tuple[Any, Any]:
     return pa.table(arrays, names=[column.name for column in columns.features]), labels
 
 
-_OF_KIND: dict[ColumnKind, Any] = {"numeric": np.float64, "boolean": np.bool_, "text": np.str_, "codes": np.int64}
+_DATES = np.dtype("datetime64[us]")
+_OF_KIND: dict[ColumnKind, Any] = {
+    "numeric": np.float64, "boolean": np.bool_, "text": np.str_, "codes": np.int64, "dates": _DATES, "instants": _DATES,
+}  # fmt: skip
 
 
 def _padded(features: tuple[Feature, ...], names: tuple[str, ...]) -> list[Feature]:
@@ -225,6 +229,8 @@ def _padded(features: tuple[Feature, ...], names: tuple[str, ...]) -> list[Featu
 
 
 def _dtype(feature: Feature) -> Any:
+    if isinstance(feature, Date):
+        return np.str_  # of ISO texts: a type of dates would have a time zone, or none
     if not isinstance(feature, Categorical):
         return np.float64
     kinds = {type(each) for each in feature.categories}
@@ -291,7 +297,7 @@ class FederatedTable(TreeTable):
             schema,
             n_features=len(schema.features),
             classes=isinstance(schema.target, Categorical),
-            weighted=schema.weight_bound is not None,
+            weighted=schema.weighted,
             bins=bins,
         )
         self._owners = owners
@@ -336,6 +342,15 @@ class FederatedTable(TreeTable):
     def members(self, assignment: Any, group: int) -> Any:
         """As `AbstractRows.members`."""
         return dataclasses.replace(assignment, group=group)
+
+    @passes("allocate")
+    def allocate(self, selected: int, steps: int, source: RandomSource) -> Any:
+        """Refused: owners carry out no allocations.
+
+        Raises:
+            RoundViolation: always.
+        """
+        raise RoundViolation(NO_ALLOCATION)
 
     def reader(self, query: object, mechanism: object = None) -> Callable[[Any], NDArray[np.int64]]:
         """As `TreeTable.reader`."""

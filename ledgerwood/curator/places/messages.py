@@ -61,6 +61,8 @@ class Drawn:
         rate: of a Poisson sample; None of groups.
         ends: of groups, see `RowCoins.categories`; empty of a sample.
         group: which of them takes part.
+        selected, steps: of an allocation, see `RowAllocation`; 0 of any other draw.
+        step: which of its steps it is, from 0.
     """
 
     number: int
@@ -68,6 +70,9 @@ class Drawn:
     rate: float | None = None
     ends: tuple[int, ...] = ()
     group: int | None = None
+    selected: int = 0
+    steps: int = 0
+    step: int | None = None
 
     def purpose(self, session: str) -> bytes:
         """What the coins are sealed for."""
@@ -76,6 +81,10 @@ class Drawn:
     def of_group(self, group: int | None) -> "Drawn":
         """The same coins, of one group; None: of all."""
         return dataclasses.replace(self, group=group)
+
+    def of_step(self, step: int | None) -> "Drawn":
+        """The same coins, of one step of the allocation; None: of all."""
+        return dataclasses.replace(self, step=step)
 
 
 @final

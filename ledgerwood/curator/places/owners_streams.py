@@ -7,13 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, final
 from weakref import WeakKeyDictionary
 
-from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSelection, RepeatedSelection
+from ledgerwood.accounting.events import (
+    Event,
+    FilteredEvent,
+    Parallel,
+    PoissonSelection,
+    RandomAllocation,
+    RepeatedSelection,
+)
 from ledgerwood.accounting.individuals import row_costs
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.curator.curator import Aggregator, Curator
 from ledgerwood.curator.filtered import FilteredRounds
 from ledgerwood.curator.places.federated_rows import FederatedTable
-from ledgerwood.curator.rounds import CuratorRound, Groups
+from ledgerwood.curator.rounds import Allocation, CuratorRound, Groups
 from ledgerwood.errors import DrawRefused, UnsupportedEvent
 from ledgerwood.mechanisms import RandomSource
 from ledgerwood.recording.points import Recorded, passes_with_owner
@@ -96,6 +103,17 @@ class OwnersStream(Recorded):
             UnsupportedEvent: always.
         """
         raise UnsupportedEvent(f"{purpose!r}: a stream draws no groups: a unit may return, in another group")
+
+    def open_allocation(self, event: RandomAllocation, *, purpose: str) -> Allocation:
+        """Refused: a unit of a stream comes again in later calls, where it would be in other steps.
+
+        Raises:
+            UnsupportedEvent: always.
+        """
+        raise UnsupportedEvent(
+            f"{purpose!r}: a stream allocates no rows to steps: a unit's rows may return in later calls and would be "
+            "in other steps, which no event covers; learn from all rows in one call, or set sampling='poisson'"
+        )
 
     def select(
         self,

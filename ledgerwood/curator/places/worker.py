@@ -33,6 +33,7 @@ from ledgerwood.curator.tables.parts import EVERYBODY, EncodedRows, RowPart
 from ledgerwood.curator.tables.undeclared_files import ColumnQuery, length_of, no_counts, typed_view
 from ledgerwood.curator.views.tree_rows import NO_FILTER, Mask, RowBudgets, TreeShape
 from ledgerwood.errors import PrivacyError, RoundViolation, WorkersLost
+from ledgerwood.mechanisms.exact.allocations import RowAllocation
 from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.schema import Schema
 from ledgerwood.sparse_cells import SparseCells
@@ -218,10 +219,12 @@ def measured(session: str, number: int, rows: EncodedRows) -> Measured | Absent:
 class _State:
     """What a worker keeps beside a block: scores and leaves of its rows, and who is drawn."""
 
-    __slots__ = ("drawn", "lock", "masks", "parts")
+    __slots__ = ("allocated", "allocations", "drawn", "lock", "masks", "parts")
 
     def __init__(self, block: Block) -> None:
         self.lock = threading.Lock()
+        self.allocated: tuple[str, Drawn] | None = None
+        self.allocations: list[RowAllocation] = []
         self.parts = [_part(block.shape, stretch) for stretch in block.stretches]
         self.drawn: tuple[str, Drawn] | None = None
         self.masks: list[NDArray[Any]] = []
@@ -233,9 +236,25 @@ class _State:
         own = (name, drawn.of_group(None))  # the coins themselves, not their number alone
         if self.drawn != own:
             self.drawn = None
-            self.masks = _tossed(drawn, session.secret, name, self.parts)
+            if drawn.step is None:
+                self.masks = _tossed(drawn, session.secret, name, self.parts)
+            else:
+                self.masks = [each.members(drawn.step) for each in self._allocated(drawn, session.secret, name)]
             self.drawn = own
         return self.masks if drawn.group is None else [mask == drawn.group for mask in self.masks]
+
+    def _allocated(self, drawn: Drawn, secret: bytes, name: str) -> list[RowAllocation]:
+        """The allocation of each stretch; a worker that does not have it yet follows it from its first step on."""
+        whole = (name, drawn.of_step(None))
+        if self.allocated != whole:
+            self.allocated = None
+            coins = RowCoins.unsealed(drawn.sealed, secret, drawn.purpose(name))
+            self.allocations = [
+                RowAllocation(coins, selected=drawn.selected, steps=drawn.steps, start=part.offset, n_rows=part.n_rows)
+                for part in self.parts
+            ]
+            self.allocated = whole
+        return self.allocations
 
 
 def _part(shape: TreeShape, stretch: Stretch) -> RowPart:

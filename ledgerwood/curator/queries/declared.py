@@ -33,7 +33,7 @@ from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.curator.views.tree_rows import TreeRows, TreeShape
 from ledgerwood.errors import PrivacyWarning, RoundViolation
 from ledgerwood.mechanisms import BallShifts, BoxShifts, Grid
-from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.schema import Categorical, Feature, Ranged, Schema
 from ledgerwood.sparse_cells import AnyCells
 
 Chunk = Mapping[str, NDArray[Any]]
@@ -111,7 +111,7 @@ class DeclaredStatistic:
     name: str
     declared_by: str
     columns: tuple[Feature, ...]
-    function: Callable[[Chunk], Any]
+    function: Callable[..., Any]
     most: tuple[int, ...]
     least: tuple[int, ...] | None = None
     exponent: int = 0
@@ -297,7 +297,7 @@ def _check_weights(query: DeclaredStatistic) -> None:
     if not query.weighted and Adjacency.REPLACE_ONE in query.sensitivities:
         raise RoundViolation(
             f"{query.name} declares a sensitivity under replace-one for rows of equal weight (weighted=False); the "
-            "schema has a weight_bound: set weighted=True, which adds one step to each column"
+            "schema has weights: set weighted=True, which adds one step to each column"
         )
 
 
@@ -322,7 +322,7 @@ def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
     def values(column: Feature, places: Integers) -> NDArray[Any]:
         if column.name in features:
             cells = rows.cells[features.index(column.name)][places]
-            return _middles(cells, column, rows.shape.bins or 1) if isinstance(column, Numeric) else cells
+            return _middles(cells, column, rows.shape.bins or 1) if isinstance(column, Ranged) else cells
         if isinstance(column, Categorical):
             # Classes are places among the sorted ones; the function knows those in the declared order.
             declared = [*map(column.categories.index, sorted_classes(column).tolist()), column.other_cell]
@@ -335,7 +335,7 @@ def _of_trees(query: DeclaredStatistic, rows: TreeRows) -> Integers:
     return _sums(query, chunk, rows.n_rows, rows.sampled, rows.weights)
 
 
-def _middles(cells: NDArray[Any], column: Numeric, bins: int) -> NDArray[np.float64]:
+def _middles(cells: NDArray[Any], column: Ranged, bins: int) -> NDArray[np.float64]:
     values = column.low + (cells.astype(np.float64) + 0.5) * ((column.high - column.low) / bins)
     return np.where(cells < bins, values, np.nan)
 
@@ -349,7 +349,7 @@ def chunk_of(cells: AnyCells, schema: Schema, *, bins: int) -> dict[str, NDArray
         bins: even steps of a numeric feature's range, by which the rows were encoded.
     """
     return {
-        feature.name: _cleaned(_middles(row, feature, bins) if isinstance(feature, Numeric) else row, feature)
+        feature.name: _cleaned(_middles(row, feature, bins) if isinstance(feature, Ranged) else row, feature)
         for feature, row in zip(schema.features, cells, strict=True)
     }
 

@@ -427,7 +427,7 @@ class LeafRatios(LeafStatistic[BoxShifts]):
 def _check_ratios(statistic: LeafRatios, shape: TreeShape) -> None:
     if not statistic.weighted and shape.weighted:
         raise RoundViolation(
-            "LeafRatios(weighted=False) is for rows of equal weight; the schema has a weight_bound: set weighted=True"
+            "LeafRatios(weighted=False) is for rows of equal weight; the schema has weights: set weighted=True"
         )
 
 

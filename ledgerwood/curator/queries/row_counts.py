@@ -29,7 +29,7 @@ from ledgerwood.curator.views.tree_rows import Mask, TreeRows, TreeShape
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import BoxShifts, Grid, JointQuantilesMechanism, RandomSource
 from ledgerwood.mechanisms.choices.quantiles import MOST_THRESHOLDS
-from ledgerwood.schema import Numeric
+from ledgerwood.schema import Ranged
 from ledgerwood.sparse_cells import SparseCells
 
 MAX_FEATURE_CELLS = 1 << 16
@@ -263,7 +263,7 @@ class FeatureQuantiles:
 def _check(query: FeatureQuantiles, shape: TreeShape) -> None:
     check_cells(query.counts, shape)
     declared = shape.schema.resolved(shape.n_features).features
-    if not all(isinstance(declared[feature], Numeric) for feature in query.features):
+    if not all(isinstance(declared[feature], Ranged) for feature in query.features):
         raise RoundViolation(f"quantiles of features {query.features}: categories have no order")
 
 

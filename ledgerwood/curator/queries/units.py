@@ -55,7 +55,7 @@ def refuse_weights(shape: TreeShape) -> None:
     """Refuse rows with weights, which need finer steps than whole units.
 
     Raises:
-        RoundViolation: the schema has a weight_bound.
+        RoundViolation: the schema has a weight_bound, or weights of classes.
     """
     if shape.weighted:
-        raise RoundViolation("whole sums do not support weights: the schema has a weight_bound")
+        raise RoundViolation("whole sums do not support weights: the schema has a weight_bound, or weights of classes")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.curator.grid import Loss
+from ledgerwood.curator.inputs.batches import Batch, Roles, RowSource
 from ledgerwood.curator.inputs.encoding import cell_dtype, signs
-from ledgerwood.curator.inputs.sources import Batch, Roles, RowSource
 from ledgerwood.curator.tables.parts import EVERYBODY, EncodedRows, RowPart
 from ledgerwood.curator.tables.scratch import Arena, Scratch
 from ledgerwood.curator.tables.trees import Table, table_shape
@@ -34,11 +34,11 @@ def part_rows(width: int) -> int:
     return max(min(PART_ROWS, _LEAST_ROWS), min(PART_ROWS, PART_CELLS // max(1, width)))
 
 
-def row_bytes(schema: Schema, *, n_features: int, bins: int, weighted: bool) -> int:
-    """The bytes that an encoded row and its state take in the scratch folder."""
+def row_bytes(schema: Schema, *, n_features: int, bins: int, weighted: bool) -> tuple[int, int]:
+    """The bytes that an encoded row and its state take in the scratch folder, and the rows of a part."""
     numbers, classes = _state(schema)
     cells = n_features * np.dtype(cell_dtype(schema.resolved(n_features).features, bins)).itemsize
-    return cells + 8 * numbers + 4 * (classes > 0) + 4 * weighted + 1
+    return cells + 8 * numbers + 4 * (classes > 0) + 4 * weighted + 1, part_rows(cells)
 
 
 def largest_row_bytes(n_features: int, classes: int) -> int:
@@ -76,7 +76,7 @@ def from_source(
     for head in source.heads(roles):  # of every file, before a row of the first one is read
         encoded_batch(head, declared, loss=loss, bins=bins)
         also(head)
-    weighted = roles.weight is not None or schema.weight_bound is not None
+    weighted = roles.weight is not None or schema.weighted
 
     def encoded() -> Iterator[EncodedRows]:
         for batch in source.batches(roles):

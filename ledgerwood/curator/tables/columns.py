@@ -19,6 +19,7 @@ from ledgerwood.curator.queries.registry import COLUMN_CHOICES, COLUMNS
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.errors import LedgerError, SchemaError
 from ledgerwood.mechanisms import RandomSource
+from ledgerwood.mechanisms.exact.allocations import RowAllocation
 from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.recording.points import passes
 from ledgerwood.schema import Schema, require_name
@@ -64,6 +65,18 @@ class AbstractRows(abc.ABC):
     def members(self, assignment: NDArray[Any], group: int) -> NDArray[np.bool_]:
         """The sample that a group is, of what `assign` has returned."""
         found: NDArray[np.bool_] = assignment == group
+        return found
+
+    @passes("allocate")
+    def allocate(self, selected: int, steps: int, source: RandomSource) -> Any:
+        """Steps for each row, exactly `selected` of `steps`, uniformly: `allocated` tells who takes part in which."""
+        coins = RowCoins.drawn(source)
+        return RowAllocation(coins, selected=selected, steps=steps, start=0, n_rows=self.n_rows)
+
+    @passes("allocated")
+    def allocated(self, allocation: Any, step: int) -> NDArray[np.bool_]:
+        """The sample of a step, from 0 on and in order, of what `allocate` has returned."""
+        found: NDArray[np.bool_] = allocation.members(step)
         return found
 
     def __copy__(self) -> "AbstractRows":

@@ -16,6 +16,7 @@ from ledgerwood.curator.inputs.encoding import (
     Flags,
     cell_dtype,
     class_places,
+    declared_cells,
     encode_classes,
     encode_numeric_target,
     encode_rows,
@@ -23,13 +24,14 @@ from ledgerwood.curator.inputs.encoding import (
     numeric_cells,
     scaled_labels,
     signs,
+    weight_shares,
 )
 from ledgerwood.curator.inputs.reading import same_length
 from ledgerwood.curator.inputs.typed_columns import require_categories
 from ledgerwood.curator.inputs.values import ALL_WHOLE, Keys, Weights, encode_weights
 from ledgerwood.curator.views.tree_rows import NO_FILTER, Mask, Room, RowBudgets, RowState, TreeRows, TreeShape
 from ledgerwood.errors import SchemaError
-from ledgerwood.schema import Categorical, Numeric, Schema
+from ledgerwood.schema import Categorical, Date, Numeric, Schema
 from ledgerwood.sparse_cells import AnyCells, SparseCells
 
 EVERYBODY: Mask = np.empty(0, dtype=np.bool_)
@@ -70,18 +72,19 @@ class EncodedRows:
         """Encode rows by the schema; arguments and errors as in `Table.from_data`."""
         cells, left_out = encode_rows(X, schema, bins=bins)
         require_categories(X, schema)
-        targets, classes = None, None
+        targets, classes, shares = None, None, None
         match loss, schema.target:
             case "squared", Numeric() as target:
                 targets = encode_numeric_target(y, target)
             case "squared" | "logistic", Categorical() as target:
                 classes = encode_classes(y, target)
+                shares = weight_shares(classes, target)
             case _:
                 wanted = "a" if loss == "squared" else "a Categorical"
                 raise SchemaError(f"the {loss} loss needs {wanted} target in the schema; got target={schema.target!r}")
         labels = sum(len(given) for given in (targets, classes) if given is not None)
         same_length(cells.shape[1], labels, "y")
-        weights = encode_weights(sample_weight, schema, n_rows=labels)
+        weights = encode_weights(sample_weight, schema, n_rows=labels, shares=shares)
         return cls(cells=cells, targets=targets, classes=classes, weights=weights, left_out=left_out)
 
     @classmethod
@@ -97,18 +100,23 @@ class EncodedRows:
         """Encode typed columns by the schema that was estimated for them. Nothing is refused because of a row.
 
         A value or label outside its range is clamped, a category that is not listed goes to "other", a missing value to
-        its own cell; a row whose label is missing, or of another class, is of no class and contributes 0.
+        its own cell; a row whose label is missing, or of another class, is of no class and contributes 0. So does a row
+        with a missing value where a draft declares that there is none.
         """
         n_rows = len(labels.codes if isinstance(labels, Keys) else labels)
         cells: NDArray[Any] = np.empty((len(columns), n_rows), dtype=cell_dtype(schema.features, bins))
+        left_out = np.zeros(n_rows, dtype=np.bool_)
         for row, feature, column in zip(cells, schema.features, columns, strict=True):
             match feature, column:
-                case Numeric(), np.ndarray():
+                case Numeric() | Date(), np.ndarray():
                     row[:] = numeric_cells(column, feature, bins)
+                    missing = np.isnan(column)
                 case Categorical(), Keys():
-                    row[:] = key_cells(column, feature)
+                    row[:], missing = declared_cells(column, feature)
                 case _:
                     raise SchemaError(f"{feature!r} is not of the type of its column")
+            if not feature.missing:  # as a draft may declare it
+                left_out |= missing
         targets, classes = None, None
         match loss, schema.target, labels:
             case "squared", Numeric() as target, np.ndarray() as found:
@@ -117,8 +125,7 @@ class EncodedRows:
                 classes = class_places(target)[key_cells(found, target)]
             case _:
                 raise SchemaError(f"the {loss} loss cannot learn the target {schema.target!r} of these rows")
-        everybody = np.zeros(n_rows, dtype=np.bool_)
-        return cls(cells=cells, targets=targets, classes=classes, weights=ALL_WHOLE, left_out=everybody)
+        return cls(cells=cells, targets=targets, classes=classes, weights=ALL_WHOLE, left_out=left_out)
 
     @property
     def n_rows(self) -> int:

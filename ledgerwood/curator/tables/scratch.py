@@ -6,6 +6,7 @@ fit; one that a killed process left behind goes at the next start. docs/explanat
 """
 
 import errno
+import itertools
 import mmap
 import os
 import shutil
@@ -144,7 +145,7 @@ def _reserve(file: int, size: int) -> None:
 
 @contextmanager
 def scratch_folder(named: str | os.PathLike[str] | None) -> Iterator[Scratch]:
-    """A folder of mode 700 inside the named one, which is made if it is not there; both go at the end if they are new.
+    """A folder of mode 700 inside the named one, which is made if it is not there; whatever is new goes at the end.
 
     Args:
         named: the folder; None: the system's folder for temporary files.
@@ -153,7 +154,7 @@ def scratch_folder(named: str | os.PathLike[str] | None) -> Iterator[Scratch]:
         InvalidParameter: not a folder's name, or the name of a file.
         OSError: it cannot be made or written to.
     """
-    outer, is_new = _outer(named)
+    outer, made = _outer(named)
     claim = None
     folder = None
     try:
@@ -167,22 +168,23 @@ def scratch_folder(named: str | os.PathLike[str] | None) -> Iterator[Scratch]:
             shutil.rmtree(folder, ignore_errors=True)
         if claim is not None:
             os.close(claim)
-        if is_new:
-            with suppress(OSError):  # somebody else has put something there
-                outer.rmdir()
+        with suppress(OSError):  # somebody else has put something there
+            for each in made:
+                each.rmdir()
 
 
-def _outer(named: object) -> tuple[Path, bool]:
+def _outer(named: object) -> tuple[Path, list[Path]]:
+    """The folder that is named, and those that were made for it, the innermost first."""
     if named is None:
-        return Path(tempfile.gettempdir()), False
+        return Path(tempfile.gettempdir()), []
     if not isinstance(named, str | os.PathLike) or not str(named):
         raise _validate.fail("scratch", named, "the name of a folder, or None for the system's own", "folder")
     outer = Path(named)
     if outer.exists() and not outer.is_dir():
         raise _validate.fail("scratch", str(named), "a folder, and it is a file", "folder")
-    is_new = not outer.exists()
+    made = list(itertools.takewhile(lambda each: not each.exists(), (outer, *outer.parents)))
     outer.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return outer, is_new
+    return outer, made
 
 
 def _sweep(outer: Path) -> None:

@@ -144,9 +144,9 @@ class Table(TreeTable):
             left_out: bool (n_rows,), rows that no query reads: see `encode_rows`. None: no row.
             bins: as in `from_data`, if the cells are its even steps.
         """
-        shape = table_shape(
-            schema, n_features=len(cells), classes=classes is not None, weighted=len(weights) > 0, bins=bins
-        )
+        # Without rows by the schema: what is refused of weights must not depend on whether there is a row.
+        weighted = len(weights) > 0 or (schema.weighted and cells.shape[1] == 0)
+        shape = table_shape(schema, n_features=len(cells), classes=classes is not None, weighted=weighted, bins=bins)
         part = RowPart(shape=shape, cells=cells, targets=targets, classes=classes, weights=weights)
         if left_out is not None:
             part.leave_out(left_out)
@@ -363,7 +363,10 @@ class UndeclaredTable(AbstractRows):
     def encoded(self, schema: Schema, *, loss: Loss, bins: int) -> Table:
         """The table under the schema that was estimated for these columns: see `EncodedRows.of_columns`."""
         rows = EncodedRows.of_columns(self._columns, self._target, schema, loss=loss, bins=bins)
-        return Table(schema=schema, cells=rows.cells, targets=rows.targets, classes=rows.classes, bins=bins)
+        return Table(
+            schema=schema, cells=rows.cells, targets=rows.targets, classes=rows.classes, left_out=rows.left_out,
+            bins=bins,
+        )  # fmt: skip
 
     def _view(self, sampled: NDArray[np.bool_] = NO_SAMPLE) -> UndeclaredRows:
         return UndeclaredRows(columns=(*self._columns, self._target), sampled=sampled)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.curator.grid import Loss
+from ledgerwood.curator.inputs.batches import Roles, RowSource
 from ledgerwood.curator.inputs.encoding import cell_dtype
 from ledgerwood.curator.inputs.reading import same_length
-from ledgerwood.curator.inputs.sources import Roles, RowSource
-from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, read_target
+from ledgerwood.curator.inputs.typed_columns import TypedColumns, read_columns, read_target, without_draft
 from ledgerwood.curator.inputs.values import Keys
-from ledgerwood.curator.queries.columns.selections import KeyCounts, ValueCounts
+from ledgerwood.curator.queries.columns.selections import KeyCounts, ListedCounts, ValueCounts
 from ledgerwood.curator.queries.registry import UNDECLARED, UNDECLARED_CHOICES
 from ledgerwood.curator.tables.chunks import largest_row_bytes, written
 from ledgerwood.curator.tables.columns import AbstractRows
@@ -29,7 +29,7 @@ from ledgerwood.curator.views.column_rows import NO_SAMPLE, UndeclaredRows
 from ledgerwood.errors import FilesChanged, RoundViolation, SchemaError, ScratchFull
 from ledgerwood.schema import Category, Schema
 
-ColumnQuery = ValueCounts | KeyCounts
+ColumnQuery = ValueCounts | ListedCounts | KeyCounts
 _SPENT = "what was granted for this fit is spent"
 
 
@@ -143,8 +143,12 @@ class UndeclaredFiles(CountedColumns):
         shape = None
         for head in source.heads(roles):  # of every file, before a row of the first one is read
             found = TypedColumns.of(head.X, head.y, numeric_target=columns.target.kind == "numeric")
-            if found != columns:
-                ours = [str(one) for one, other in zip(_all(columns), _all(found), strict=True) if one != other]
+            if found != without_draft(columns):
+                ours = [
+                    str(one)
+                    for one, other in zip(_all(without_draft(columns)), _all(found), strict=True)
+                    if one != other
+                ]
                 raise SchemaError(f"schema=None, and the files differ in the types of their columns: {ours}")
             shape = typed_view(head.X, head.y, columns)
         assert shape is not None  # a source has a head

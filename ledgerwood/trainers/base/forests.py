@@ -4,6 +4,7 @@ Of two classes one forest tells the second from the first. Of K > 2 each class h
 others. docs/explanation/several-classes.md.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, final
@@ -11,7 +12,6 @@ from typing import TypeVar, final
 from ledgerwood.curator import Aggregator, Categorical, Schema, TypedColumns
 from ledgerwood.ensemble import Ensemble, Tree
 from ledgerwood.trainers.base.plan import AbstractBoostedPlan
-from ledgerwood.trainers.base.schema_purchase import KEYED
 from ledgerwood.trainers.parts.initial_scores import first_score, leave_first_score
 
 ESTIMATED_CLASSES = 32
@@ -32,8 +32,14 @@ def forest_count(classes: int) -> int:
 
 
 def estimates_classes(schema: Schema | TypedColumns) -> bool:
-    """Returns whether the number of classes is known only once the schema has been estimated."""
-    return isinstance(schema, TypedColumns) and schema.target.kind in KEYED
+    """Returns whether the number of classes is known only once the schema has been estimated.
+
+    More than two classes that a draft declares share the trees of a plan as estimated ones do.
+    """
+    if not isinstance(schema, TypedColumns):
+        return False
+    given = schema.target.given
+    return schema.target.keyed or (isinstance(given, Categorical) and len(given.categories) > 2)
 
 
 def trees_in_all(trees: int, schema: Schema | TypedColumns) -> int:
@@ -119,7 +125,7 @@ def stacked(forests: Sequence[Ensemble]) -> Ensemble:
     trees: list[Tree] = []
     for forest in forests:
         first, *others = forest.trees
-        trees.append(Tree(structure=first.structure, values=first.values + forest.initial_score))
+        trees.append(dataclasses.replace(first, values=first.values + forest.initial_score))
         trees.extend(others)
     return Ensemble(initial_score=0.0, trees=tuple(trees))
 

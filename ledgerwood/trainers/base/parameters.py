@@ -10,7 +10,7 @@ from ledgerwood.curator import Schema, TypedColumns
 from ledgerwood.trainers.base.bounds import is_word, named_choices, require_rows
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests, most_classes, trees_in_all
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase, schema_share
+from ledgerwood.trainers.estimated.purchase import SchemaPurchase, schema_share
 from ledgerwood.trainers.parts.candidates import least_cells
 from ledgerwood.trainers.parts.initial_scores import InitialScoreKind
 
@@ -25,7 +25,8 @@ class AbstractSystemEstimator(AbstractTreeEstimator):
         schema_share: share of the budget for a schema that is privately estimated: of mu**2 and of delta, or of epsilon
             where delta is 0.
         expected_rows: public guess of the number of rows, for tuning rules and the bins of an estimated schema. Where
-            the schema has a weight_bound, a row of that weight is one row, and others are shares of it.
+            the schema has a weight_bound, or weights of classes, a row of the largest weight is one row, and others are
+            shares of it.
         max_depth, max_bins: of the plan.
 
     Attributes:
@@ -113,7 +114,7 @@ class AbstractBoostedEstimator(AbstractSystemEstimator):
             plan = dataclasses.replace(plan, initial_score="zero")
         plan = dataclasses.replace(plan, classes=classes, **self._named_choices(plan))
         if isinstance(schema, Schema):
-            plan = dataclasses.replace(plan, weighted=schema.weight_bound is not None)
+            plan = dataclasses.replace(plan, weighted=schema.weighted, class_weights=schema.class_weights)
         else:
             plan = dataclasses.replace(plan, n_estimators=trees_in_all(plan.n_estimators, schema))
             purchase = self._estimation(schema, most_classes=most_classes(plan.trees))

@@ -15,16 +15,18 @@ from typing import Annotated, Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.events import Composed, Event
 from ledgerwood.accounting.pricing import price
 from ledgerwood.curator import Loss, Schema
-from ledgerwood.ensemble import FeatureCells
+from ledgerwood.ensemble import FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
+from ledgerwood.pages.shown import Card, ShowsItself, shortened
 from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Trees, positive, require_bounds, share
 from ledgerwood.trainers.base.schedule import Stage
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.estimated.purchase import SchemaPurchase
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
 from ledgerwood.trainers.parts.whole_noise import NoiseKind
 
@@ -77,7 +79,7 @@ class TreePlan(Plan, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbstractPlan(abc.ABC):
+class AbstractPlan(ShowsItself):
     """All that a trainer will do, fixed and priced before a row is read.
 
     Args:
@@ -131,6 +133,19 @@ class AbstractPlan(abc.ABC):
     def event(self) -> Event:
         """The whole plan, what the ledger grants: the composition of all that is drawn."""
         return Composed((*self.first_events, *(stage.whole for stage in self.stages)))
+
+    @property
+    def derived(self) -> dict[str, int]:
+        """What follows from the fields and is shown with them, by name: a number that was rounded."""
+        return {}
+
+    def _card(self) -> Card:
+        named = [field.name for field in dataclasses.fields(self) if field.repr]
+        # Derived values come first: of a long plan the last lines are not shown.
+        facts = [(name, str(value)) for name, value in self.derived.items()]
+        facts += [(name, shortened(str(value), 60)) for name in named if (value := getattr(self, name)) is not None]
+        draws = sum(count for _, count in self.event.draws())
+        return Card(title=f"{type(self).__name__} of {draws:,} draws", facts=tuple(facts))
 
     def has_room(self, budget: Budget) -> bool:
         """Returns whether the budget is enough for this plan."""
@@ -290,7 +305,7 @@ class AbstractBoostedPlan(AbstractTreePlan):
     Args:
         loss: "squared", on labels scaled to [-1, 1], or "logistic".
         n_estimators: T, number of trees.
-        learning_rate: eta.
+        learning_rate: eta, factor on the value of each leaf, > 0.
         clip: g*, largest absolute gradient that counts.
         initial_score: see `InitialScore`. Ours but for S-GBDT, which starts so.
         initial_multiplier: noise of each release of the initial score, stddev or scale over sensitivity; found by
@@ -298,8 +313,9 @@ class AbstractBoostedPlan(AbstractTreePlan):
         initial_share: share of the budget for the initial score: of mu**2 ("moments") or of epsilon (the others).
         expected_rows: public guess of the number of rows, for rules of tuning; exact for the initial score
             "public_count". Ours.
-        weighted: whether rows may have their own weights, up to the schema's bound; "rows" then are rows of that
-            weight. Ours.
+        weighted: whether rows may have weights, their own up to the schema's bound or those of their classes; "rows"
+            then are rows of the largest weight. Ours.
+        class_weights: the schema's, in the order of the target's categories; empty where it has none. Ours.
         classes: K for one forest a class, which is told from all others: `n_estimators` is of each; 1 for one forest,
             whose trees the classes of an estimated schema share. Ours.
     """
@@ -313,13 +329,32 @@ class AbstractBoostedPlan(AbstractTreePlan):
     initial_share: Annotated[float, share("share of the budget")]
     expected_rows: int | None = None
     weighted: bool = False
+    class_weights: tuple[float, ...] = ()
     classes: Annotated[int, Count("forests")] = 1
 
     def __post_init__(self) -> None:
         require_bounds(self)
+        self._require_weights()
         self._require_whole()
         require_zero_start(self.classes, self.initial_score)
         self.initial  # noqa: B018  # checks what the initial score needs
+
+    def _require_weights(self) -> None:
+        """Refuse weights of classes that are no weights, or where the number of all rows is taken for that of weights.
+
+        Raises:
+            InvalidParameter: so it is.
+        """
+        found = _validate.items("class_weights", self.class_weights, "weights of classes")
+        weights = tuple(_validate.positive("class_weights", each, "weight of a class") for each in found)
+        object.__setattr__(self, "class_weights", weights)
+        if weights and not self.weighted:
+            raise _validate.fail("weighted", self.weighted, f"True with class_weights={weights!r}", "flag")
+        if weights and self.initial_score == "public_count":
+            raise InvalidParameter(
+                f"initial_score='public_count' divides by the number of rows, and with class_weights={weights!r} the "
+                "weight in all is not public: set 'zero', 'moments' or 'laplace' (unit: weight of a class)"
+            )
 
     def require_room(self, cells: Sequence[FeatureCells]) -> None:
         """Refuse trees that cannot be grown on a schema, before a budget moves.
@@ -343,6 +378,30 @@ class AbstractBoostedPlan(AbstractTreePlan):
     @abc.abstractmethod
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
+
+    def leaf_weights(self, released: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The weight of the rows of each leaf, (n_leaves,), by the same release; None where it tells none."""
+        return None
+
+    def value_noise(self, released: NDArray[np.float64], place: int = 0) -> NDArray[np.float64] | None:
+        """The standard deviation of the noise in each of `leaf_values`, at most, given the weights; None: not known.
+
+        docs/explanation/reading.md#value-noise.
+
+        Args:
+            released: as for `leaf_values`.
+            place: of the tree in its ensemble, where the noise depends on it.
+        """
+        return None
+
+    def tree(self, structure: TreeStructure, released: NDArray[np.float64], place: int = 0) -> Tree:
+        """The tree of these splits with what its leaves' release tells; arguments as of `value_noise`."""
+        return Tree(
+            structure=structure,
+            values=self.leaf_values(released),
+            weights=self.leaf_weights(released),
+            noise=self.value_noise(released, place),
+        )
 
     @property
     def trees(self) -> int:

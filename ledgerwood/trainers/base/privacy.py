@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, final
 
 from ledgerwood import _validate
+from ledgerwood.accounting import risk
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
-from ledgerwood.accounting.events import Event, PoissonSelection, RepeatedSelection
+from ledgerwood.accounting.events import Event, PoissonSampled, PoissonSelection, RandomAllocation, RepeatedSelection
 from ledgerwood.accounting.filters import GDPFilter, RenyiFilter, ZCDPFilter
 from ledgerwood.accounting.ledger import DrawEntry, Grant, GrantEntry, Ledger, LedgerRecord
 from ledgerwood.accounting.pricing import price
@@ -15,7 +16,10 @@ from ledgerwood.curator import require_within
 from ledgerwood.curator.queries.declared import caveats_in
 from ledgerwood.errors import AdjacencyMismatch, DrawRefused, InvalidParameter, LedgerCorrupted, PrivacyError
 from ledgerwood.mechanisms import RandomSource
+from ledgerwood.pages.shown import Card, ShowsItself
+from ledgerwood.pages.values import plain
 from ledgerwood.trainers.base.plan import Plan
+from ledgerwood.trainers.preparing.callers import require_known_caller, warn_of_steps
 
 ROW_IS_UNIT = "each row is one privacy unit"
 CLIENT_IS_UNIT = "each client of the federation, with all of its rows, is one privacy unit"
@@ -24,7 +28,13 @@ BOUGHT = (
     "the schema was estimated within this epsilon and delta; the number, names and types of the columns, "
     "hyper-parameters and expected_rows are public: none was chosen by looking at these rows"
 )
+PARTLY_BOUGHT = (
+    "what the draft of the schema declares is public, and the rest of the schema was estimated within this epsilon and "
+    "delta; the number, names and types of the columns, hyper-parameters and expected_rows are public: none was chosen "
+    "by looking at these rows"
+)
 OWN_WEIGHTS = "each row's weight is its own: it was neither normalised nor balanced by a look at other rows"
+CLASS_WEIGHTS = "the weights of the classes are public: they were not balanced by a look at the labels of these rows"
 NOT_FITTED = (
     "X and y were not transformed by anything that was fitted on rows (a scaler, encoder, imputer, selection of "
     "columns or transformation of labels): what such a step learned of the rows is not covered"
@@ -52,7 +62,7 @@ ASSUMPTIONS = (
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivacyStatement:
+class PrivacyStatement(ShowsItself):
     """The privacy guarantee of one fit, with its assumptions.
 
     Args:
@@ -87,6 +97,32 @@ class PrivacyStatement:
             raise _validate.fail("randomness", self.randomness, "'secure' or 'test'", "name")
         if self.randomness == "test" and math.isfinite(self.epsilon):
             raise _validate.fail("epsilon", self.epsilon, "inf where the randomness is 'test'", "nats")
+
+    @property
+    def in_short(self) -> str:
+        """Epsilon and delta in a few words, as an estimator's `repr` shows them."""
+        if math.isinf(self.epsilon):
+            return "no guarantee" if self.randomness == "secure" else "no guarantee, the noise is reproducible"
+        return f"epsilon {plain(self.epsilon)} at delta {self.delta:g}"
+
+    @property
+    def meaning(self) -> str:
+        """What the guarantee leaves to an attacker, in words; `accounting.risk.in_words` says it."""
+        return risk.in_words(self.epsilon, self.delta, adjacency=self.adjacency, unit=self.unit)
+
+    def _card(self) -> Card:
+        return Card(
+            title="Privacy of this fit",
+            facts=(
+                ("epsilon", self.epsilon),
+                ("delta", self.delta),
+                ("adjacency, unit", f"{self.adjacency.value}, {self.unit.value}"),
+                ("method", self.method if self.certified else f"{self.method}, not certified"),
+                ("randomness", "secure" if self.randomness == "secure" else "reproducible: no guarantee"),
+                ("ledger head", self.ledger_head),
+            ),
+            notes=(self.meaning, *(f"assumes: {text}" for text in self.assumptions)),
+        )
 
     def require_backing(self, event: Event, ledger: LedgerRecord) -> None:
         """Refuse a statement that says less than the grant of the plan costs, or that the ledger does not bear out.
@@ -164,7 +200,9 @@ def _pays(granted: Event, plan: Event) -> bool:
     return True
 
 
-def fit_assumptions(unit: PrivacyUnit, *, weighted: bool, where: str, own_ledger: bool) -> tuple[str, ...]:
+def fit_assumptions(
+    unit: PrivacyUnit, *, weighted: bool, where: str, own_ledger: bool, class_weights: bool = False
+) -> tuple[str, ...]:
     """What must hold outside the library for one fit.
 
     Args:
@@ -172,21 +210,26 @@ def fit_assumptions(unit: PrivacyUnit, *, weighted: bool, where: str, own_ledger
         weighted: whether rows have their own weights.
         where: who is trusted with the rows, where they are not in this process; or "".
         own_ledger: whether the ledger is the fit's own.
+        class_weights: whether classes have weights.
     """
     scope = (
         "this fit only: other uses of the same rows add to it" if own_ledger else "this fit; the ledger has the total"
     )
     common = ASSUMPTIONS if unit is PrivacyUnit.ROW else (CLIENT_IS_UNIT, *ASSUMPTIONS[1:])
-    return (*common, *((OWN_WEIGHTS,) if weighted else ()), *((where,) if where else ()), f"epsilon covers {scope}")
+    weights = (*((OWN_WEIGHTS,) if weighted else ()), *((CLASS_WEIGHTS,) if class_weights else ()))
+    return (*common, *weights, *((where,) if where else ()), f"epsilon covers {scope}")
 
 
 def require_ledger(ledger: object, unit: PrivacyUnit = PrivacyUnit.ROW) -> None:
     """Refuse what is neither None nor a ledger that protects units of the fit, or a grant of one.
 
+    Warns, with a ledger or without, if a pipeline calls the fit whose other steps learn from the rows.
+
     Raises:
-        InvalidParameter, AdjacencyMismatch: it is.
+        InvalidParameter, AdjacencyMismatch: it is, or it came through what learns more from the rows than this fit.
     """
     if ledger is None:
+        warn_of_steps()
         return
     if isinstance(ledger, Grant):
         ledger = ledger.ledger
@@ -199,6 +242,8 @@ def require_ledger(ledger: object, unit: PrivacyUnit = PrivacyUnit.ROW) -> None:
             f"the ledger protects a {ledger.unit.value}, and this fit a {unit.value}: a {ledger.unit.value} with "
             f"several {unit.value}s would lose more than the ledger says (unit: privacy unit)"
         )
+    require_known_caller()
+    warn_of_steps()
 
 
 def grant_plan(
@@ -283,6 +328,30 @@ def privacy_statement(
         method=quote.method,
         certified=quote.certified,
         randomness=source.kind,
-        assumptions=(DECLARED if plan.purchase is None else BOUGHT, *assumptions, *declared_in(record, grant)),
+        assumptions=(_of_schema(plan), *_of_samples(event), *assumptions, *declared_in(record, grant)),
         ledger_head=record.head,
     )
+
+
+def _of_samples(event: Event) -> tuple[str, ...]:
+    """Which sampler the cost is for: who was in which sample has to stay secret."""
+    found: dict[str, None] = {}
+    for draw, _ in event.draws():
+        match draw:
+            case PoissonSampled(sampling_rate=rate):
+                how = f"each with probability {rate:.6g}, by a coin for each row and sample (Poisson)"
+            case RandomAllocation(selected=selected, steps=steps):
+                how = f"each in exactly {selected} of {steps}, chosen uniformly (random allocation)"
+            case _:
+                continue
+        found[f"nobody learns which rows were in which sample of the trees: {how}"] = None
+    return tuple(found)
+
+
+def _of_schema(plan: Plan) -> str:
+    """What was taken as public of the schema."""
+    if plan.purchase is None:
+        return DECLARED
+    columns = plan.purchase.columns
+    declared = any(column.given is not None for column in (*columns.features, columns.target))
+    return PARTLY_BOUGHT if declared else BOUGHT

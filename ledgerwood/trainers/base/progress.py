@@ -1,4 +1,4 @@
-"""Progress of a fit: trees done, of trees in all. It says nothing of the rows."""
+"""Progress of a fit, on standard error: trees done, of trees in all. It says nothing of the rows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,19 +20,21 @@ def say_scratch(folder: Path, need: int | None, verbose: int) -> None:
         from rich.console import Console
 
         size = "" if need is None else f", about {need / 2**20:,.0f} MiB by what is public of the rows"
-        Console(soft_wrap=True).print(f"encoded rows lie in {folder}{size}", markup=False, highlight=False)
+        Console(stderr=True, soft_wrap=True).print(f"encoded rows lie in {folder}{size}", markup=False, highlight=False)
 
 
 @contextmanager
 def progress_bar(title: str, verbose: int) -> Iterator[Progress]:
-    """A bar on the terminal, or nothing where `verbose` is 0."""
+    """A bar on standard error, or nothing where `verbose` is 0."""
     if not verbose:
         yield unseen
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    with Bar(TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()) as bar:
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), redirect_stdout=False) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -1,4 +1,4 @@
-"""A fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle.
+"""A fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle. And an estimator in one line.
 
 Everything in it is public: parameters, schema, released values, ledger. model.json is written last and names the digest
 of the arrays and the ledger's head, so that a folder of mixed or torn files is refused.
@@ -23,10 +23,14 @@ from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, PrivacyError
+from ledgerwood.pages.shown import shortened
 from ledgerwood.trainers.base.privacy import PrivacyStatement
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
+from ledgerwood.trainers.estimated.described import draft_in
+from ledgerwood.trainers.estimated.purchase import SchemaPurchase
 
 FORMAT_VERSION = 1
+_ALWAYS = ("epsilon", "delta")
+"""Parameters that an estimator's text states, whatever they are."""
 _MODEL, _ARRAYS, _LEDGER = "model.json", "arrays.npz", "ledger.jsonl"
 
 
@@ -48,6 +52,18 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
     _model_type: ClassVar[type[Any]]
     _keeps: ClassVar[str] = "model_"
     """The attribute that holds the released model."""
+
+    # What a fit or `load` sets, for type checkers; this class is no dataclass, so that these are no parameters.
+    schema_: Schema
+    plan_: Any
+    privacy_: PrivacyStatement
+    ledger_: LedgerRecord
+    n_features_in_: int
+    model_: Any
+    federation_: Any
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return estimator_text(self, N_CHAR_MAX)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle.
@@ -91,7 +107,8 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
             model.n_features_in_ = _validate.count("n_features_in", record["n_features_in"], "columns")
             model.plan_ = cls._read_plan(record["plan"])
             # What was bought for one fit is no declaration: another fit buys its own.
-            model.schema = model.schema_ if model.plan_.purchase is None else None
+            bought = model.plan_.purchase
+            model.schema = model.schema_ if bought is None else draft_in(bought.columns)
             model.privacy_ = PrivacyStatement.from_record(record["privacy"])
             names = record["feature_names_in"]
             released = cls._model_type.from_arrays(arrays)
@@ -211,3 +228,33 @@ def _replace(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def estimator_text(estimator: Any, most: int) -> str:
+    """Epsilon and delta, the parameters that differ from their defaults, and the privacy statement of a fit.
+
+    Args:
+        estimator: a dataclass of parameters.
+        most: characters, at most.
+    """
+    values = {field.name: (getattr(estimator, field.name), field.default) for field in dataclasses.fields(estimator)}
+    shown = [
+        f"{name}={_told(value)}"
+        for name, (value, default) in values.items()
+        if name in _ALWAYS or not _is_default(value, default)
+    ]
+    paid = vars(estimator).get("privacy_")
+    fitted = f" [paid: {paid.in_short}]" if isinstance(paid, PrivacyStatement) else ""
+    name = type(estimator).__name__
+    return shortened(f"{name}({', '.join(shown)})", most - len(fitted)) + fitted
+
+
+def _is_default(value: object, default: object) -> bool:
+    """Returns whether a parameter is as its class has it; a value that cannot be compared is not."""
+    plain = type(value) is type(default) and isinstance(value, str | int | float)
+    return value is default or (plain and value == default)
+
+
+def _told(value: object) -> str:
+    """A parameter: a schema by its size, all else by its repr."""
+    return f"<{value.in_short}>" if isinstance(value, Schema) else shortened(repr(value), 60)

@@ -8,7 +8,6 @@ from typing import Any, Self, final
 
 import numpy as np
 from sklearn.base import is_regressor
-from sklearn.utils.validation import validate_data
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
@@ -29,7 +28,6 @@ from ledgerwood.curator import (
     forget_owners,
     forget_vault,
     given_rows,
-    headings,
     keep_owners,
     keep_vault,
     kept_owners,
@@ -37,6 +35,7 @@ from ledgerwood.curator import (
     points_to_check,
     require_labels,
     schema_for,
+    see_columns,
 )
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError, SchemaError
@@ -45,7 +44,14 @@ from ledgerwood.threads import threads
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.plan import Plan
-from ledgerwood.trainers.base.privacy import ASSUMPTIONS, ON_DISK, ROW_IS_UNIT, privacy_statement, require_ledger
+from ledgerwood.trainers.base.privacy import (
+    ASSUMPTIONS,
+    CLASS_WEIGHTS,
+    ON_DISK,
+    ROW_IS_UNIT,
+    privacy_statement,
+    require_ledger,
+)
 from ledgerwood.trainers.base.progress import Progress, progress_bar
 from ledgerwood.trainers.parts.splits import structure_generator
 
@@ -151,7 +157,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         if vault is not None and at_owners:
             raise InvalidParameter("vault must be None in a federation: each owner keeps the accounts of its own units")
         require_ledger(ledger, X.unit if isinstance(X, AbstractOwners) else PrivacyUnit.ROW)
-        if self.schema is None:
+        if self._declared_schema() is None:
             raise SchemaError("schema=None: a stream needs a declared schema, which is the same for all of its calls")
         given = given_rows(X, y, None, self._declared_schema(), scratch, keys)
         if "stream_" in vars(self):
@@ -183,7 +189,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         with points_to_check(schema):
             require_labels(y, schema.target, numeric=is_regressor(self))
             n_features = column_count(X, schema)
-        validate_data(self, headings(X, schema), skip_check_array=True)
+        see_columns(self, X, schema)
         described = schema.resolved(n_features)
         plan = self.make_stream_plan(described)
         who = f"{type(self).__name__}.partial_fit"
@@ -214,7 +220,8 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         kept = STREAM_ASSUMPTIONS
         if owners is not None:
             kept = (*(each for each in kept if each != VAULT_IS_KEPT), *OWNERS_KEEP_ACCOUNTS, owners.assumption)
-        assumptions = (*kept, *on_disk, f"epsilon covers all calls of {scope}")
+        of_classes = (CLASS_WEIGHTS,) if schema.class_weights else ()
+        assumptions = (*kept, *of_classes, *on_disk, f"epsilon covers all calls of {scope}")
         self.privacy_ = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         self.schema_, self.plan_, self.ledger_ = schema, plan, record
         self._restore()
@@ -269,7 +276,7 @@ class AbstractStreamEstimator(AbstractTreeEstimator):
         schema = schema_for(X, self.schema_, self.n_features_in_)
         with points_to_check(schema):
             require_labels(y, schema.target, numeric=is_regressor(self))
-        validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
+        see_columns(self, X, schema, reset=False)
         plan = self.plan_
         if vault is None:
             assert table is not None  # above

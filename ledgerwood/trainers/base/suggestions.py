@@ -51,9 +51,11 @@ def suggestion(estimator: Suggesting, schema: Any, plan: Any, error: Calibration
 
     Returns:
         An error of the same class: with an epsilon and a number of trees that fit; or with the one parameter without
-        which the plan fits; or the error itself.
+        which the plan fits; or the error itself, also where it asks for a delta: no epsilon takes its place.
     """
     budget, named = estimator.budget, _named(estimator)
+    if budget.delta == 0.0 and isinstance(error, InvalidParameter) and error.parameter == "delta":
+        return error
 
     def fits(name: str, value: object) -> bool:
         other = type(estimator)(**{**estimator.get_params(deep=False), name: value})

@@ -61,10 +61,24 @@ class System:
         """
         if schema.target is None:
             raise InvalidParameter("the schema names no target: add one, a numeric or a categorical feature")
-        kind = self.classifier if isinstance(schema.target, Categorical) else self.regressor
+        return self.for_labels(
+            classes=isinstance(schema.target, Categorical), said=f"the schema's target is {schema.target!r}"
+        )
+
+    def for_labels(self, *, classes: bool, said: str) -> type[AbstractTrainer]:
+        """The estimator for labels that are classes, or numbers.
+
+        Args:
+            classes: which they are.
+            said: why they are that, for the error.
+
+        Raises:
+            InvalidParameter: the system does not learn them.
+        """
+        kind = self.classifier if classes else self.regressor
         if kind is None:
             learned = "numbers" if self.classifier is None else "classes"
-            raise InvalidParameter(f"{self.title} learns {learned}; the schema's target is {schema.target!r}")
+            raise InvalidParameter(f"{self.title} learns {learned}; {said}")
         return kind
 
     def estimator(self, schema: Schema) -> AbstractTrainer:

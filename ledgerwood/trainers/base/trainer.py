@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ledgerwood import _validate, cautions
 from ledgerwood.accounting.adjacency import Adjacency, Budget, PrivacyUnit
@@ -38,16 +38,17 @@ from ledgerwood.curator import (
     column_count,
     encode_features,
     given_rows,
-    headings,
     is_collection,
     keeps_no_rows,
     mapped,
     points_to_check,
     require_labels,
     schema_for,
+    see_columns,
 )
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import RandomSource, SecureRandom, SeededRandom
+from ledgerwood.schema import SchemaDraft, refuse_draft
 from ledgerwood.sparse_cells import AnyCells
 from ledgerwood.threads import threads
 from ledgerwood.trainers.base.bounds import require_verbose
@@ -62,8 +63,9 @@ from ledgerwood.trainers.base.privacy import (
 )
 from ledgerwood.trainers.base.progress import Progress, progress_bar, say_scratch
 from ledgerwood.trainers.base.saving import AbstractSavedModel
-from ledgerwood.trainers.base.schema_purchase import any_schema, rows_with_schema
 from ledgerwood.trainers.base.suggestions import says_parameter, suggestion
+from ledgerwood.trainers.estimated.described import described_columns, draft_names, estimated_draft, require_declared
+from ledgerwood.trainers.estimated.purchase import any_schema, rows_with_schema
 from ledgerwood.trainers.parts.rehearsals import require_sums_asked
 from ledgerwood.trainers.parts.splits import structure_generator
 
@@ -83,7 +85,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         epsilon, delta: the budget of one fit, in nats and as a probability.
         adjacency: the relation of neighbouring data sets; add-remove keeps the number of rows private.
         schema: public ranges and categories of the columns, and of the target; None estimates them privately, from
-            typed columns.
+            typed columns; a draft, `SchemaDraft.with_open_estimated`, what it leaves open.
         random_state: None for secure noise; a whole number repeats a run, for tests, and voids the guarantee.
         verbose: 1 shows a progress bar.
         n_jobs: number of threads of `fit` and of predictions, as scikit-learn has it; -1 for all available cores. None:
@@ -93,7 +95,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
     epsilon: float = 1.0
     delta: float = 1e-6
     adjacency: Adjacency | AdjacencyName = "add-remove"
-    schema: Schema | None = None
+    schema: Schema | SchemaDraft | None = None
     random_state: Any = None
     verbose: int = 0
     n_jobs: int | None = None
@@ -107,6 +109,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
             InvalidParameter, AdjacencyMismatch: parameters that make no plan.
             CalibrationFailed: a budget that is too small; the message says what would fit.
         """
+        refuse_draft(schema)
         plan = None
         try:
             self._check_parameters()
@@ -165,7 +168,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
 
     def __init_subclass__(cls) -> None:
         for name in {"fit", "partial_fit"} & vars(cls).keys():
-            setattr(cls, name, keeps_no_rows(vars(cls)[name]))
+            if not isinstance(vars(cls)[name], property):  # which says why there is none
+                setattr(cls, name, keeps_no_rows(vars(cls)[name]))
         for name in {"predict", "predict_proba", "decision_function"} & vars(cls).keys():
             if inspect.isfunction(vars(cls)[name]):
                 setattr(cls, name, _in_every_place(vars(cls)[name]))
@@ -209,8 +213,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 kept: a saved model can be loaded only if its grant was of its plan alone.
             sample_weight: array-like, shape (n_rows,), each between 0 and the `weight_bound` that the schema declares,
                 and each dependent on its own row only, so not normalised or balanced over the rows. A row
-                of half that bound counts as half a row. None: every row weighs 1. Of rows in files the name of the
-                weights' column.
+                of half that bound counts as half a row. None: every row weighs 1. A class's weight, where the schema
+                declares one, multiplies it. Of rows in files the name of the weights' column.
             scratch: folder in which the encoded rows of files lie while the fit runs, in a folder of mode 700 that is
                 removed at the end; None: the system's folder for temporary files. It changes no release.
             client: `distributed.Client` of the cluster that computes Dask collections; None: the current one. It
@@ -238,23 +242,21 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         unit = X.unit if isinstance(X, AbstractOwners) else PrivacyUnit.ROW
         require_ledger(ledger, unit)
         declared = self._declared_schema()
-        if declared is None and sample_weight is not None:
-            raise SchemaError(
-                "sample_weight needs a declared schema with a weight_bound: an estimated schema has none, since "
-                "the largest weight of the rows is not public"
-            )
-        given = given_rows(X, y, sample_weight, declared, scratch, client=client, numeric_target=is_regressor(self))
+        require_declared(declared, sample_weight)
+        numeric, named = is_regressor(self), draft_names(self.schema)
+        given = given_rows(X, y, sample_weight, declared, scratch, client=client, numeric_target=numeric, named=named)
         X, y = given.X, given.y  # of rows in files or on a cluster, tables without a row: names and types
         with points_to_check(declared):
             require_labels(y, None if declared is None else declared.target, numeric=is_regressor(self))
             n_features = column_count(X, declared)
         # Takes the number and the names of the columns only; the values are the curator's.
-        validate_data(self, headings(X, declared), skip_check_array=True)
+        see_columns(self, X, declared)
         described: Schema | TypedColumns
         if declared is None:
-            described = TypedColumns.of(X, y, numeric_target=is_regressor(self))
-            if given.owners is not None:
-                described = dataclasses.replace(described, at_owners=True)
+            described = described_columns(
+                X, y, self.schema, numeric_target=is_regressor(self), at_owners=given.owners is not None,
+                check_target=self._check_target,
+            )  # fmt: skip
         else:
             described = declared.resolved(n_features)
         plan = self.make_plan(described)
@@ -278,7 +280,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                 bins=plan.max_bins, seeded=source.kind == "test", columns=of_columns,
                 statistics=tuple(map(NamedStatistic.of, statistics)),
             )  # fmt: skip
-        with given.place(private=source.kind != "test", n_jobs=self.n_jobs, terms=terms) as place:
+        bar, private = progress_bar(type(self).__name__, self.verbose), source.kind != "test"
+        with bar as progress, given.place(private=private, n_jobs=self.n_jobs, terms=terms) as place:
             rows: TreeTable | UndeclaredTable | CountedColumns | FederatedColumns
             if declared is None:
                 assert isinstance(described, TypedColumns)  # above
@@ -293,7 +296,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
                     rows = given.encoded(declared, place, loss=plan.loss, bins=plan.max_bins)
             purpose = who if given.owners is None else f"{who}, {given.owners.purpose}"
             ledger, grant = self._pay(plan, described, source, ledger, purpose=purpose, unit=unit)
-            with progress_bar(type(self).__name__, self.verbose) as progress, threads(self.n_jobs):
+            with threads(self.n_jobs):
                 purse = PlanPurse(event, grant)
                 table, schema, told = rows_with_schema(
                     rows, plan.purchase, purse, source, loss=plan.loss, bins=plan.max_bins
@@ -304,7 +307,8 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         weighted = sample_weight is not None or (given.owners is not None and bound is not None)
         where = ON_DISK if given.in_files else ON_CLUSTER if given.on_cluster else ""
         where = where if given.owners is None else given.owners.assumption
-        assumptions = fit_assumptions(unit, weighted=weighted, where=where, own_ledger=own)
+        of_classes = declared is not None and bool(declared.class_weights)
+        assumptions = fit_assumptions(unit, weighted=weighted, where=where, own_ledger=own, class_weights=of_classes)
         statement = privacy_statement(plan, event, budget, source, record, assumptions, grant=grant.index)
         # All that takes time is done: an interrupt leaves no model beside another one's statement.
         self.privacy_, self.plan_, self.ledger_ = statement, plan, record
@@ -370,8 +374,9 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         return None
 
     def _declared_schema(self) -> Schema | None:
-        if self.schema is None:
+        if self.schema is None or estimated_draft(self.schema) is not None:
             return None
+        refuse_draft(self.schema)
         if not isinstance(self.schema, Schema):
             raise _validate.fail(
                 "schema", self.schema, "a ledgerwood.Schema, or None for one that is privately estimated", "schema"
@@ -450,7 +455,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         """The cells of rows given for prediction, (n_features, n_rows); no value is refused, as in `fit`."""
         check_is_fitted(self, self._keeps)
         schema = schema_for(X, self.schema_, self.n_features_in_)
-        validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
+        see_columns(self, X, schema, reset=False)
         with threads(self.n_jobs):
             return encode_features(X, schema, bins=self.plan_.max_bins)
 

@@ -16,17 +16,17 @@ from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import relative_multipliers
 from ledgerwood.curator import BinCounts, CandidateBins, LeafClassGradients, LeafCurvatures, LeafMoments, Loss
 from ledgerwood.curator.queries.bins import MAX_SUMS
-from ledgerwood.ensemble import FeatureCells
+from ledgerwood.ensemble import FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, GaussianMechanism, SkellamMechanism
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES
 from ledgerwood.trainers.base.plan import require_zero_start
 from ledgerwood.trainers.base.schedule import Stage
-from ledgerwood.trainers.boosting.candidates import MOST_BINS
-from ledgerwood.trainers.boosting.rule import GUESSED_ROWS, evidence, rule
+from ledgerwood.trainers.boosting.candidates import EVEN_BINS, most_sums
+from ledgerwood.trainers.boosting.rule import GUESSED_ROWS, evidence, rule, ruled_histogram_bins
 from ledgerwood.trainers.boosting.signals import FeatureChoice
-from ledgerwood.trainers.parts.class_leaves import class_shares, class_values
+from ledgerwood.trainers.parts.class_leaves import class_shares, class_value_noise, class_values
 from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianPlan, mean_label_share
 from ledgerwood.trainers.parts.whole_noise import skellam_noise
 
@@ -47,6 +47,8 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         candidates: "bought": a histogram of each numeric feature is released before the first tree, and its quantiles
             are candidates beside even steps; "even": even steps only.
         n_candidates: even thresholds of a numeric feature, and as many quantiles where they are bought.
+        n_spread_candidates: thresholds between even steps and quantiles where candidates are bought, at most: quantiles
+            of the root of the rows' density, of histograms with as many bins as the noise allows. 0 for none.
         candidate_share: share of mu**2 for the histograms, of what an estimated schema leaves.
         candidate_multiplier: stddev of the histograms' noise over their L2 sensitivity under add-remove; found by
             `calibrated`.
@@ -63,6 +65,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     initial_score: Literal["zero", "moments"]
     candidates: Candidates
     n_candidates: Annotated[int, Count("thresholds a feature", most=1 << 12)]
+    n_spread_candidates: Annotated[int, Count("thresholds a feature", minimum=0, most=1 << 12)]
     candidate_share: Annotated[float, share("share of mu**2")]
     candidate_multiplier: Annotated[float, positive("stddev / L2 sensitivity")] = 1.0
     feature_choice: FeatureChoiceKind
@@ -140,7 +143,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         Raises:
             InvalidParameter: so many.
         """
-        most = MAX_SUMS // MOST_BINS
+        most = MAX_SUMS // most_sums(self.histogram_bins)
         if self.buys_candidates and len(self.numeric_features) > most:
             raise InvalidParameter(
                 f"{len(self.numeric_features):,} numeric features are more than the {most:,} whose histograms one "
@@ -162,6 +165,17 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     def buys_candidates(self) -> bool:
         """True if histograms are released before the first tree."""
         return self.candidates == "bought" and bool(self.numeric_features) and self.max_depth > 0
+
+    @property
+    def histogram_bins(self) -> int:
+        """Even bins of each candidate histogram; its grid is finer towards both ends and 0."""
+        if not self.n_spread_candidates:
+            return EVEN_BINS
+        numeric = len(self.numeric_features)
+        found = ruled_histogram_bins(self.evidence, n_numeric=numeric, candidate_share=self.candidate_share)
+        while found > EVEN_BINS and numeric * most_sums(found) > MAX_SUMS:
+            found //= 2
+        return found
 
     @property
     def candidate_stddev(self) -> float:
@@ -258,17 +272,34 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         """See `AbstractBoostedPlan`."""
         return self.newton_values(released)
 
-    def class_leaf_values(self, released: NDArray[np.float64], hessians: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values of one tree's leaves for each class, learning rate included, from released sums (n_leaves, 1 + K).
+    def value_noise(self, released: NDArray[np.float64], place: int = 0) -> NDArray[np.float64]:
+        """See `AbstractBoostedPlan`."""
+        return self.newton_noise(released)
+
+    def class_tree(
+        self, structure: TreeStructure, released: NDArray[np.float64], hessians: NDArray[np.float64]
+    ) -> Tree:
+        """The tree of these splits whose leaves have a value for each class, from released sums (n_leaves, 1 + K).
 
         Args:
+            structure: its splits.
             released: rows and gradients.
             hessians: of a row, for each class.
         """
-        return self.learning_rate * class_values(
+        values = class_values(
             released, hessians=hessians, reg_lambda=self.leaf_lambda, pooling=self.pooling,
             max_delta_step=self.max_delta_step,
         )  # fmt: skip
+        noise = class_value_noise(
+            released, hessians=hessians, reg_lambda=self.leaf_lambda, pooling=self.pooling,
+            max_delta_step=self.max_delta_step, stddev=self.leaf_stddevs[1],
+        )  # fmt: skip
+        return Tree(
+            structure=structure,
+            values=self.learning_rate * values,
+            weights=self.leaf_weights(released),
+            noise=self.learning_rate * noise,
+        )
 
     def first_shares(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """Shares of the classes by the one leaf of a first tree without splits, (K,).
@@ -300,6 +331,8 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
             if name == "n_estimators" and self.purchase is not None and value == ESTIMATED_CLASSES:
                 said = "one for each class that may be found, at least"
             lines.append(f"  {name} = {value!r}: {'not used here' if name in self._unused else said}")
+        if self.class_weights:
+            lines.append(f"  class_weights = {self.class_weights!r}: the schema's, as shares of the largest")
         before = [
             f"{share:.1%} of mu**2 for {what}"
             for what, share, there in (
@@ -319,7 +352,7 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
     @property
     def _unused(self) -> set[str]:
         """Fields of the rule that nothing follows from in this plan."""
-        candidates = set() if self.buys_candidates else {"candidate_share"}
+        candidates = set() if self.buys_candidates else {"candidate_share", "n_spread_candidates"}
         if not self.buys_candidates and self.candidates == "bought":
             candidates |= {"candidates"}
         choice = set() if self.feature_choice == "signal" else {"even_share", "signal_memory"}

@@ -11,6 +11,7 @@ from typing import Any, final
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.curator import Loss
+from ledgerwood.trainers.boosting.candidates import EVEN_BINS
 
 GUESSED_ROWS = 10_000
 """Expected rows where none are given."""
@@ -22,6 +23,10 @@ DEPTHS, DEPTH_FROM, DEPTH_FACTOR = (3, 6), 250.0, 2.8
 """Least and most levels; the evidence at which trees have the least, and its factor for one level more."""
 TREES, TREES_FROM = (256, 1024), 500.0
 """Least and most trees; the evidence of the least. Classes have 512 at least."""
+SPREAD_FROM, SPREAD = 5_000.0, 63
+"""The evidence from which candidates between even steps and quantiles are worth their number, and that number."""
+NOISE_OF_ALL = 0.07
+"""The noise of a candidate histogram's total that its number of bins aims at, as a share of all rows."""
 
 
 @final
@@ -62,6 +67,21 @@ def ruled_trees(found: float, loss: Loss, first: float = TREES_FROM) -> int:
     return min(max(TREES[0] << max(doublings, 0), least), TREES[1])
 
 
+def ruled_histogram_bins(found: float, *, n_numeric: int, candidate_share: float) -> int:
+    """Even bins of each candidate histogram, a power of two: as many as leave its total within `NOISE_OF_ALL`.
+
+    The noise of one count is sqrt(n_numeric / candidate_share) / found of all rows, that of a total of B counts is
+    sqrt(B) times as large. More bins cost no privacy: a row is in one of them.
+
+    Args:
+        found: the evidence.
+        n_numeric: features that have a histogram.
+        candidate_share: their share of mu**2.
+    """
+    most = (NOISE_OF_ALL * found) ** 2 * candidate_share / max(n_numeric, 1)
+    return 1 << round(math.log2(min(max(most, EVEN_BINS), FINE_STEPS)))
+
+
 def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mapping[str, RuledValue]:
     """What the rule chooses of a plan's fields.
 
@@ -88,6 +108,9 @@ def rule(loss: Loss, found: float, *, n_features: int, n_numeric: int) -> Mappin
         "signal_memory": RuledValue(value=4.0, why="cycles: what has been learned of a feature shows no more"),
         "candidates": RuledValue(value="bought", why="even steps miss the rows of skewed columns"),
         "n_candidates": RuledValue(value=31, why="even thresholds a feature, and as many where the rows are"),
+        "n_spread_candidates": RuledValue(
+            value=SPREAD if found >= SPREAD_FROM else 0, why="between both, where the noise leaves rare values to see"
+        ),
         "candidate_share": RuledValue(value=0.05, why="of mu**2 for the histograms that these are read from"),
         "max_bins": RuledValue(value=FINE_STEPS, why="steps fine enough for skewed columns; they cost no privacy"),
         "clip": RuledValue(

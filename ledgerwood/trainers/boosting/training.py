@@ -5,13 +5,13 @@ gains, are in docs/explanation/boosting.md.
 """
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.curator import Aggregator, BinCounts, Schema, TypedColumns
-from ledgerwood.ensemble import Ensemble, Tree
+from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.forests import Forests, declared_forests
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
@@ -58,7 +58,7 @@ def train(
             release = round_.release(query, plan.leaf_mechanism, purpose=f"leaves of tree {number + 1}")
         sums = plan.in_leaf_units(release.real)
         choices[forest].learn(features, tree_signal(sums[:, 1], plan.leaf_stddevs[1]))
-        forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(sums)))
+        forests.add(forest, own[forest].tree(structure, sums))
         progress(number + 1, len(order))
     return forests.ensemble
 
@@ -92,7 +92,7 @@ def train_shared(
         sums = plan.in_leaf_units(release.real)
         if number:
             choice.learn(features, tree_signal(sums[:, 1:], plan.leaf_stddevs[1]))
-            ensemble = ensemble.extended(Tree(structure=structure, values=plan.class_leaf_values(sums, hessians)))
+            ensemble = ensemble.extended(plan.class_tree(structure, sums, hessians))
         else:
             shares = plan.first_shares(sums)
             ensemble, hessians = Ensemble.of_classes(share_scores(shares)), share_hessians(shares)
@@ -105,11 +105,14 @@ def released_candidates(plan: PrivateBoostingPlan, aggregator: Aggregator) -> li
     even = even_candidates(aggregator.schema.cells(plan.max_bins), plan.n_candidates)
     if not plan.buys_candidates:
         return even
-    bins = histogram_bins(aggregator.schema, plan.max_bins)
+    bins = histogram_bins(aggregator.schema, plan.max_bins, plan.histogram_bins)
     query = BinCounts(bins=bins)
     with aggregator.open(plan.candidate_event, purpose="candidates") as round_:
         release = round_.release(query, plan.candidate_mechanism, purpose="candidates")
-    return bought_candidates(release.real[:, 0], bins, even, plan.n_candidates)
+    return bought_candidates(
+        release.real[:, 0], bins, even, plan.n_candidates, spread=plan.n_spread_candidates,
+        stddev=plan.candidate_stddev,
+    )  # fmt: skip
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -124,12 +127,27 @@ class AbstractPrivateBoosting(AbstractGaussianEstimator):
 
     candidates: Candidates | None = None
     n_candidates: int | None = None
+    n_spread_candidates: int | None = None
     candidate_share: float | None = None
     feature_choice: FeatureChoiceKind | None = None
     even_share: float | None = None
     signal_memory: float | None = None
 
     _train = staticmethod(train)
+
+    @property
+    def partial_fit(self) -> NoReturn:
+        """There is none, on purpose: docs/explanation/boosting.md#boosting-streams.
+
+        Raises:
+            AttributeError: the reason, and what to use.
+        """
+        other = "SGBDTRegressor" if isinstance(self, AbstractRegressor) else "SGBDTClassifier"
+        raise AttributeError(
+            f"{type(self).__name__} has no partial_fit: candidates, depth, number of trees and features are chosen for "
+            f"all rows at once. Use {other}(...).partial_fit(X, y, keys=...) for rows that arrive later, or fit all "
+            "rows again with ledger=, which has the total"
+        )
 
     def _require_loaded(self, model: Ensemble) -> None:
         super()._require_loaded(model)
@@ -144,6 +162,12 @@ class AbstractPrivateBoosting(AbstractGaussianEstimator):
 
     def _forests(self, schema: Schema | TypedColumns) -> int:
         return 1  # whose leaves have a value for each class
+
+    def make_plan(self, schema: Schema | TypedColumns) -> PrivateBoostingPlan:
+        """See `AbstractTrainer.make_plan`."""
+        plan = super().make_plan(schema)
+        assert isinstance(plan, PrivateBoostingPlan)  # the class of `_preset_plan`
+        return plan
 
     def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> PrivateBoostingPlan:
         cells = least_cells(schema, 2)

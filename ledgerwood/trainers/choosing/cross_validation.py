@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final, overload
 
 import joblib
 import numpy as np
@@ -19,8 +19,8 @@ from ledgerwood import _validate, cautions
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.ledger import Grant, Ledger, LedgerRecord
 from ledgerwood.curator import (
+    Categorical,
     Curator,
-    Feature,
     GivenRows,
     HeldOut,
     Judgement,
@@ -36,8 +36,10 @@ from ledgerwood.curator import (
 )
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, RandomSource
+from ledgerwood.schema import Target
 from ledgerwood.trainers.base.privacy import (
     ASSUMPTIONS,
+    CLASS_WEIGHTS,
     DECLARED,
     ON_DISK,
     PrivacyStatement,
@@ -62,11 +64,36 @@ _JUDGEMENTS: dict[Scoring, Judgement] = {
     "neg_mean_absolute_error": "absolute",
     "neg_mean_squared_error": "squared",
 }
+ParameterLists = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 FOLDS = "the fold of each row is drawn by a separate secret coin, independent of all other rows, and is not released"
 OWNER_SCORES = (
     "held-out scores are not part of this guarantee: they are exact, for the owner of the rows only, and so is "
     "whatever is chosen by them"
 )
+
+
+@overload
+def private_cross_validate(
+    estimator: AbstractTrainer, X: Any, y: Any, *, ledger: Ledger | None = None, cv: int = 5,
+    scores: Literal["private"] = "private", scoring: Scoring | None = None, score_share: float = 0.5,
+    n_jobs: int | None = None, scratch: str | os.PathLike[str] | None = None,
+) -> CrossValidation[FoldScores]: ...  # fmt: skip
+
+
+@overload
+def private_cross_validate(
+    estimator: AbstractTrainer, X: Any, y: Any, *, ledger: Ledger | None = None, cv: int = 5,
+    scores: Literal["owner"], scoring: Scoring | None = None, score_share: float = 0.5,
+    n_jobs: int | None = None, scratch: str | os.PathLike[str] | None = None,
+) -> CrossValidation[OwnerOnly[FoldScores]]: ...  # fmt: skip
+
+
+@overload
+def private_cross_validate(
+    estimator: AbstractTrainer, X: Any, y: Any, *, ledger: Ledger | None = None, cv: int = 5,
+    scores: ScoreRelease, scoring: Scoring | None = None, score_share: float = 0.5,
+    n_jobs: int | None = None, scratch: str | os.PathLike[str] | None = None,
+) -> CrossValidation[Any]: ...  # fmt: skip
 
 
 @keeps_no_rows
@@ -82,7 +109,7 @@ def private_cross_validate(
     score_share: float = 0.5,
     n_jobs: int | None = None,
     scratch: str | os.PathLike[str] | None = None,
-) -> CrossValidation:
+) -> CrossValidation[Any]:
     """Estimate how good models of this estimator are, with all fits and scores on one ledger.
 
     The estimator's epsilon is that of one fit, since what is estimated is how good such a fit is. The whole costs more:
@@ -98,7 +125,8 @@ def private_cross_validate(
             the plans are, and warns of the total.
         cv: number of folds, in [2, 256]. Each row draws its fold by a secret coin, so that folds differ in size.
         scores: "private": noisy and charged; "owner": exact, uncharged, and wrapped so that they do not show.
-        scoring: "accuracy" of classes; "neg_mean_absolute_error" (the default) or "neg_mean_squared_error" of numbers,
+        scoring: "accuracy" of classes, in which a row counts with its class's weight where the schema gives classes
+            weights; "neg_mean_absolute_error" (the default) or "neg_mean_squared_error" of numbers,
             in the label's unit and within its declared range.
         score_share: what the private scores cost, as a share of the cost of one fit: of mu squared where all noise is
             Gaussian, else of epsilon.
@@ -132,10 +160,34 @@ def private_cross_validate(
     )
 
 
+@overload
+def private_grid_search(
+    estimator: AbstractTrainer, param_grid: ParameterLists, X: Any, y: Any, *, ledger: Ledger | None = None,
+    cv: int = 5, scores: Literal["private"] = "private", scoring: Scoring | None = None, score_share: float = 0.5,
+    n_jobs: int | None = None, refit: bool = True, scratch: str | os.PathLike[str] | None = None,
+) -> GridSearch[tuple[FoldScores, ...], int, Mapping[str, Any]]: ...  # fmt: skip
+
+
+@overload
+def private_grid_search(
+    estimator: AbstractTrainer, param_grid: ParameterLists, X: Any, y: Any, *, ledger: Ledger | None = None,
+    cv: int = 5, scores: Literal["owner"], scoring: Scoring | None = None, score_share: float = 0.5,
+    n_jobs: int | None = None, refit: bool = True, scratch: str | os.PathLike[str] | None = None,
+) -> GridSearch[OwnerOnly[tuple[FoldScores, ...]], OwnerOnly[int], OwnerOnly[Mapping[str, Any]]]: ...  # fmt: skip
+
+
+@overload
+def private_grid_search(
+    estimator: AbstractTrainer, param_grid: ParameterLists, X: Any, y: Any, *, ledger: Ledger | None = None,
+    cv: int = 5, scores: ScoreRelease, scoring: Scoring | None = None, score_share: float = 0.5,
+    n_jobs: int | None = None, refit: bool = True, scratch: str | os.PathLike[str] | None = None,
+) -> GridSearch[Any, Any, Any]: ...  # fmt: skip
+
+
 @keeps_no_rows
 def private_grid_search(
     estimator: AbstractTrainer,
-    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+    param_grid: ParameterLists,
     X: Any,
     y: Any,
     *,
@@ -147,7 +199,7 @@ def private_grid_search(
     n_jobs: int | None = None,
     refit: bool = True,
     scratch: str | os.PathLike[str] | None = None,
-) -> GridSearch:
+) -> GridSearch[Any, Any, Any]:
     """Cross-validate every candidate of a grid, choose the best by its scores, and fit it on all rows.
 
     All is released and all is charged: candidates times folds fits, and one more. `PrivateSearch` releases the best
@@ -249,7 +301,7 @@ class _Run:
     candidates: Sequence[Mapping[str, Any]]
     plan: ValidationPlan
     scoring: Scoring
-    target: Feature
+    target: Target
     given: GivenRows
     columns: tuple[str, ...]
     ledger: Ledger
@@ -358,6 +410,7 @@ class _Run:
             assumptions=(
                 DECLARED,
                 *ASSUMPTIONS,
+                *((CLASS_WEIGHTS,) if self._weighted else ()),
                 FOLDS,
                 *((OWNER_SCORES,) if self.plan.score_mechanism is None else ()),
                 *((ON_DISK,) if self.given.in_files else ()),
@@ -398,6 +451,10 @@ class _Run:
         # Not clipped: a noisy score may be above 1, and stays right on average.
         share = (total / max(rows, 1.0) + 1.0) / 2.0
         return share if self.scoring == "accuracy" else (share - 1.0) * self._width
+
+    @property
+    def _weighted(self) -> bool:
+        return isinstance(self.target, Categorical) and self.target.weights is not None
 
     @property
     def _width(self) -> float:

@@ -189,6 +189,7 @@ class PrivateSearch(AbstractTreeEstimator):
             candidate that is listed twice is drawn twice as often.
         epsilon, delta: the budget of the whole search; delta > 0.
         adjacency, schema, random_state, verbose: as in the estimator; progress of single runs is never shown.
+        n_jobs: threads of the search and of the best model's predictions; None: those of `estimator`.
         distribution: of K. With "poisson", K is near its mean, and 0 with probability exp(-mean_runs) (then
             the model has learnt nothing). With "negative_binomial", K is never 0, and often 1.
         mean_runs: the expected number of runs; above 1 for "negative_binomial".
@@ -315,7 +316,7 @@ class PrivateSearch(AbstractTreeEstimator):
 
     def _model(self, index: int, *, epsilon: float, delta: float) -> Any:
         """The unfitted estimator of a candidate, with a budget."""
-        return clone(self.estimator).set_params(
+        model = clone(self.estimator).set_params(
             **self.candidates[index],
             epsilon=epsilon,
             delta=delta,
@@ -324,6 +325,7 @@ class PrivateSearch(AbstractTreeEstimator):
             random_state=None,
             verbose=0,
         )
+        return model if self.n_jobs is None else model.set_params(n_jobs=self.n_jobs)
 
     def _train(
         self, plan: SearchPlan, aggregator: Aggregator, generator: np.random.Generator, progress: Progress
@@ -418,6 +420,11 @@ class PrivateSearch(AbstractTreeEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The best model's probabilities; float64 (n_rows, n_classes)."""
         return self._best.predict_proba(X)  # type: ignore[no-any-return]
+
+    @_has("predict_log_proba")  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """The logarithms of the best model's probabilities; float64 (n_rows, n_classes)."""
+        return self._best.predict_log_proba(X)  # type: ignore[no-any-return]
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -11,6 +11,10 @@ from ledgerwood.trainers.base.privacy import PrivacyStatement
 from ledgerwood.trainers.choosing.validation_plan import Scoring, ValidationPlan
 
 T_co = TypeVar("T_co", covariant=True)
+Scores = TypeVar("Scores")
+"""Of a validation: as they are, or wrapped for the owner only."""
+Index = TypeVar("Index")
+Parameters = TypeVar("Parameters")
 
 
 @final
@@ -82,14 +86,14 @@ class AbstractValidation(abc.ABC):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class CrossValidation(AbstractValidation):
+class CrossValidation(AbstractValidation, Generic[Scores]):
     """The result of a private cross-validation. More arguments: see `AbstractValidation`.
 
     Args:
-        scores: with noise, or wrapped for the owner only.
+        scores: `FoldScores` with noise, or wrapped for the owner only.
     """
 
-    scores: FoldScores | OwnerOnly[FoldScores]
+    scores: Scores
 
     def __repr__(self) -> str:
         return f"CrossValidation({self.plan}; {self.scoring}: {self.scores!r}; epsilon in all {self.epsilon:.4g})"
@@ -97,29 +101,29 @@ class CrossValidation(AbstractValidation):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class GridSearch(AbstractValidation):
+class GridSearch(AbstractValidation, Generic[Scores, Index, Parameters]):
     """The result of a private grid search; its plan, cost and ledger include the last fit.
 
     More arguments: see `AbstractValidation`.
 
     Args:
         candidates: the parameters of each.
-        scores: of each candidate, with noise or for the owner only.
+        scores: a tuple with the `FoldScores` of each candidate, with noise, or wrapped for the owner only.
         best_index: the candidate with the largest mean score; for the owner only where the scores are.
         best_estimator: fitted on all rows with `refit`, else None.
     """
 
     candidates: tuple[Mapping[str, Any], ...]
-    scores: tuple[FoldScores, ...] | OwnerOnly[tuple[FoldScores, ...]]
-    best_index: int | OwnerOnly[int]
+    scores: Scores
+    best_index: Index
     best_estimator: Any
 
     @property
-    def best_params(self) -> Mapping[str, Any] | OwnerOnly[Mapping[str, Any]]:
-        """The parameters of the best candidate."""
-        if isinstance(self.best_index, OwnerOnly):
-            return OwnerOnly(self.candidates[self.best_index.reveal()])
-        return self.candidates[self.best_index]
+    def best_params(self) -> Parameters:
+        """The parameters of the best candidate; for the owner only where the index is."""
+        index: Any = self.best_index
+        found: Any = self.candidates[index.reveal() if isinstance(index, OwnerOnly) else index]
+        return OwnerOnly(found) if isinstance(index, OwnerOnly) else found  # type: ignore[return-value]
 
     def __repr__(self) -> str:
         return f"GridSearch({self.plan}; best: {self.best_params!r}; epsilon in all {self.epsilon:.4g})"

@@ -46,7 +46,7 @@ class DPBoostPlan(AbstractGreedyPlan):
     row counts 1 in every denominator.
 
     Args:
-        learning_rate: eta, in (0, 1].
+        learning_rate: eta, factor on the value of each leaf, in (0, 1].
         trees_per_ensemble: T_e, trees that share the rows among them, at most 10,000; 1: every tree sees all rows.
         assignment: share of tree t = 0, 1, ... of an ensemble, one independent draw a row: "geometric", eta (1 - eta)^t
             over their sum; "halving", 2^-(t + 1), the rest in no tree. A tree alone has all rows.
@@ -184,6 +184,16 @@ class DPBoostPlan(AbstractGreedyPlan):
         if self.max_delta_step is not None:
             steps = np.clip(steps, -self.max_delta_step, self.max_delta_step)
         return self.learning_rate * steps
+
+    def value_noise(self, released: NDArray[np.float64], place: int = 0) -> NDArray[np.float64]:
+        """See `AbstractBoostedPlan`."""
+        stddev = math.sqrt(2.0) * self.leaf_mechanism(place).scales[-1]
+        noise = np.full(len(released), stddev)
+        if self.leaf_release == "sums":
+            reg_lambda = self.lambda_by_noise(self.clip if self.loss == "squared" else 1.0)
+            noise = newton_leaves(released[:, 0], -noise, reg_lambda=reg_lambda)
+        most = math.inf if self.max_delta_step is None else self.max_delta_step
+        return np.asarray(self.learning_rate * np.minimum(noise, most))
 
 
 PAPER = DPBoostPlan(

@@ -83,7 +83,7 @@ def train_tree(
     released = plan.released_leaves(
         structure, ensemble, round_, place=place, purpose=f"leaves of {name}", positive=positive
     )
-    return Tree(structure=structure, values=plan.leaf_values(released))
+    return plan.tree(structure, released, place)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -106,6 +106,12 @@ class AbstractDPBoost(AbstractGreedyEstimator):
     geometric_clipping: bool | None = None
     max_delta_step: float | Literal["off"] | None = None
     candidates: CandidateKind | None = None
+
+    def make_plan(self, schema: Schema | TypedColumns) -> DPBoostPlan:
+        """See `AbstractTrainer.make_plan`."""
+        plan = super().make_plan(schema)
+        assert isinstance(plan, DPBoostPlan)  # the class of `_preset_plan`
+        return plan
 
     def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> DPBoostPlan:
         return preset_plan(self.preset, self._loss(), self.budget, classes=is_classifier(self), forests=classes)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency, Budget
-from ledgerwood.accounting.events import Composed, Event, LaplaceEvent, PoissonSampled
+from ledgerwood.accounting.events import Composed, Event, LaplaceEvent
 from ledgerwood.accounting.splitting import split
 from ledgerwood.curator import CellCounts, CellHessians, LeafCounts, LeafQuery, Loss
 from ledgerwood.ensemble import FeatureCells
@@ -31,6 +31,7 @@ from ledgerwood.trainers.parts.greedy_trees import (
     require_nodes,
 )
 from ledgerwood.trainers.parts.leaves import merged_leaves, newton_leaves, pooled
+from ledgerwood.trainers.parts.sampled_trees import AbstractSampledPlan, Sampling, Subsample
 
 Preset = Literal["default", "paper"]
 Sketch = Literal["tree", "once", "none"]
@@ -40,7 +41,7 @@ MinimumBy = Literal["leaves", "levels", "none"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DPXGBoostPlan(AbstractGreedyPlan):
+class DPXGBoostPlan(AbstractSampledPlan, AbstractGreedyPlan):
     """The plan of DP-XGBoost: all queries and their noise. Fields that all systems have: see its base classes.
 
     A row counts 1 in gains and leaves under either loss: the gain of the logistic loss's own hessians has no bound
@@ -53,7 +54,10 @@ class DPXGBoostPlan(AbstractGreedyPlan):
         sketch_weights: a row counts with its hessian of the loss, times its weight, in a tree's sketch ("hessians"), or
             1 ("counts", ours). Before the first tree all hessians are alike, and rows are counted.
         n_numeric: m, how many of the schema's features are numeric; public.
-        subsample: gamma; 1 is full batch.
+        subsample: gamma, the probability with which a row takes part in a tree; 1 is full batch.
+        sampling: "poisson", a coin for each row and tree (the paper's); "allocation" puts each row into exactly
+            round(subsample * trees) of the trees of all forests, chosen uniformly, which costs less where there is a
+            delta, and needs one. Ours.
         sketch_share, split_share, leaf_share, weight_share: of a tree's epsilon for its sketch, all levels of splits,
             leaves, and the numbers of rows of all levels; relative to each other. What a plan does not release leaves
             its share to the others.
@@ -69,7 +73,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
     sketch: Sketch
     sketch_weights: SketchWeights
     n_numeric: Annotated[int, Count("features", minimum=0)]
-    subsample: Annotated[float, Real("probability", high=1, holds_high=True)]
+    subsample: Subsample
     sketch_share: Annotated[float, positive("share of a tree's epsilon")]
     split_share: Annotated[float, positive("share of a tree's epsilon")]
     leaf_share: Annotated[float, positive("share of a tree's epsilon")]
@@ -79,6 +83,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
     min_child_weight_by: MinimumBy
     once_share: Annotated[float, share("share of the budget")]
     once_epsilon: Annotated[float, positive("nats")] = 1.0
+    sampling: Sampling = "poisson"
 
     def _require_whole(self) -> None:
         if self.leaf_release == "ratio" and (
@@ -88,6 +93,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
                 "leaf_release='ratio' releases no number of rows, and divides before the noise is added: set "
                 "min_child_weight_by='levels' or 'none', and leaf_regularization='lambda'"
             )
+        self.require_sampling()
         self.leaf()  # checks what it has to be made of
 
     @property
@@ -152,8 +158,8 @@ class DPXGBoostPlan(AbstractGreedyPlan):
         return LaplaceEvent(noise_multiplier=float_up(1 / Fraction(epsilon)), adjacency=self.adjacency)
 
     @property
-    def tree_event(self) -> Event:
-        """One tree: sketch, splits, numbers of rows and leaves on one sample, drawn afresh unless it is full batch."""
+    def tree_release(self) -> Event:
+        """One tree: sketch, splits, numbers of rows and leaves on the rows that are in it."""
         parts: list[Event] = []
         if "sketch" in self.shares:
             parts.append(self.count_event(self.sketch_epsilon))
@@ -161,16 +167,20 @@ class DPXGBoostPlan(AbstractGreedyPlan):
             parts.append(self.split_event)
             if self.min_child_weight_by == "levels":
                 parts.append(self.count_event(self.weight_epsilon))
-        event = Composed((*parts, self.leaf_event))
-        return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
+        return Composed((*parts, self.leaf_event))
+
+    @property
+    def tree_event(self) -> Event:
+        """The event of one tree: one draw, on a fresh sample unless the plan is full batch; or a step of a draw."""
+        return self.one_tree(self.tree_release)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The sketch, where one is made once; then a draw a tree, whose step is its number from 1."""
+        """The sketch, where one is made once; then a draw a tree, whose step is its number from 1, or one for all."""
         once = (
             (Stage.once(self.count_event(self.sketch_epsilon), 0),) if self.sketched and self.sketch == "once" else ()
         )
-        return (*once, Stage(event=self.tree_event, steps=range(1, self.n_estimators * self.classes + 1)))
+        return (*once, self.tree_stage(self.tree_release, 1))
 
     def leaf_signal(self, rows: float) -> float:
         """Bounds the signal-to-noise ratio of a leaf, all trees together; docs/explanation/cautions.md#leaf-signal.
@@ -178,7 +188,7 @@ class DPXGBoostPlan(AbstractGreedyPlan):
         Args:
             rows: of the table, all with the largest gradient that counts, spread evenly over the leaves.
         """
-        return math.sqrt(self.n_estimators) * self.signal(rows * self.subsample / 2.0**self.max_depth)
+        return math.sqrt(self.n_estimators) * self.signal(rows * self.share_of_rows / 2.0**self.max_depth)
 
     @property
     def least_tree_epsilon(self) -> float:
@@ -222,12 +232,29 @@ class DPXGBoostPlan(AbstractGreedyPlan):
         )
 
     def prepared(self, budget: Budget) -> "DPXGBoostPlan":
-        """With what is drawn before the trees at its share of the budget."""
+        """With what is drawn before the trees at its share of the budget.
+
+        Raises:
+            InvalidParameter: an allocation without a delta.
+        """
+        if self.sampling == "allocation" and budget.delta == 0.0:
+            raise InvalidParameter(
+                "sampling='allocation' needs delta > 0: by pure privacy (delta=0) it costs as much as a row's trees "
+                f"without any sample, {self.trees_of_row} of {self.sampled_trees}; set delta, such as 1e-6, or "
+                "sampling='poisson'",
+                parameter="delta",
+            )
         plan = AbstractGreedyPlan.prepared(self, budget)
         if self.sketched and self.sketch == "once":
             shares = split(budget, {"sketch": self.once_share, "rest": 1.0 - self.once_share}, currency="epsilon")
             plan = dataclasses.replace(plan, once_epsilon=shares["sketch"].epsilon)
         return plan
+
+    def of_forest(self, trees: int, forests: int) -> "DPXGBoostPlan":
+        """See `AbstractBoostedPlan`; which trees a row takes part in is the whole plan's."""
+        return dataclasses.replace(
+            self, n_estimators=trees, classes=1, subsample=self.share_of_rows, sampling="poisson"
+        )
 
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from what was released; shape (n_leaves,)."""
@@ -238,6 +265,18 @@ class DPXGBoostPlan(AbstractGreedyPlan):
             reg_lambda = self.lambda_by_noise(self.clip)
             steps = newton_leaves(pooled(sums[:, 0], self.pooling), sums[:, 1], reg_lambda=reg_lambda)
         return self.learning_rate * np.clip(steps, -self.clip, self.clip)
+
+    def value_noise(self, released: NDArray[np.float64], place: int = 0) -> NDArray[np.float64]:
+        """See `AbstractBoostedPlan`; the noises of leaves that share their sums add up."""
+        variances = np.full((len(released), 1), 2.0 * self.leaf_mechanism().scales[-1] ** 2)
+        if self.leaf_release == "ratio":
+            noise = np.sqrt(variances[:, 0])
+        else:
+            sums = np.concatenate((released, variances), axis=1)
+            sums = merged_leaves(sums, self.min_child_weight) if self.min_child_weight_by == "leaves" else sums
+            reg_lambda = self.lambda_by_noise(self.clip)
+            noise = newton_leaves(pooled(sums[:, 0], self.pooling), -np.sqrt(sums[:, -1]), reg_lambda=reg_lambda)
+        return np.asarray(self.learning_rate * np.minimum(noise, self.clip))
 
 
 LARGE_TABLE = 100_000

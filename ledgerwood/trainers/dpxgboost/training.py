@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from ledgerwood.curator import Aggregator, CellHessians, LeafCounts, Loss, Round, Schema, TypedColumns
-from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
+from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.trainers.base.forests import Forests
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.base.progress import Progress, unseen
@@ -20,6 +20,7 @@ from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan, MinimumBy, Preset,
 from ledgerwood.trainers.parts.candidates import even_thresholds, least_cells, quantile_thresholds
 from ledgerwood.trainers.parts.greedy_trees import AbstractGreedyEstimator
 from ledgerwood.trainers.parts.leaves import without_light_splits
+from ledgerwood.trainers.parts.sampled_trees import Sampling, tree_rounds
 
 
 def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress = unseen) -> Ensemble:
@@ -36,23 +37,30 @@ def train(plan: DPXGBoostPlan, aggregator: Aggregator, progress: Progress = unse
     forests = Forests.of(plan, aggregator)
     own, order = forests.plans(plan), forests.schedule
     tests = None if plan.sketched or not plan.max_depth else sketched_tests(plan, cells)
-    for event, number in plan.schedule():
-        if number == 0:  # section 4.1, of a sketch that is made once
+    for event, first in plan.schedule():
+        if first == 0:  # section 4.1, of a sketch that is made once
             with aggregator.open(event, purpose="sketch") as round_:
                 tests = sketched_tests(plan, cells, round_, forests.members[0], purpose="sketch")
             continue
-        forest, _ = order[number - 1]
-        name, ensemble, positive = f"tree {number}", forests.members[forest], forests.positive(forest)
-        with aggregator.open(event, purpose=name) as round_:  # section 4.4: the curator draws the sample
-            own_tests = tests
-            if plan.max_depth and tests is None:  # section 4.1
-                purpose = f"sketch of {name}"
-                own_tests = sketched_tests(plan, cells, round_, ensemble, purpose=purpose, positive=positive)
-            structure = split_tree(plan, own_tests, ensemble, round_, name=name, positive=positive)  # section 4.2
-            # Section 4.3, Algorithm 1: in the curator, gradients filtered and summed, with noise; then V and its clip.
-            released = plan.released_leaves(structure, ensemble, round_, purpose=f"leaves of {name}", positive=positive)
-        forests.add(forest, Tree(structure=structure, values=own[forest].leaf_values(released)))
-        progress(number, len(order))
+        trees = range(first, first + plan.trees_of_draw)
+        whole = f"tree {first}" if len(trees) == 1 else f"trees {first} to {trees[-1]}"
+        with tree_rounds(aggregator, event, purpose=whole) as rounds:  # section 4.4: the curator draws the sample
+            for number in trees:
+                forest, _ = order[number - 1]
+                name, ensemble, positive = f"tree {number}", forests.members[forest], forests.positive(forest)
+                with rounds.of_next_tree() as round_:
+                    own_tests = tests
+                    if plan.max_depth and tests is None:  # section 4.1
+                        purpose = f"sketch of {name}"
+                        own_tests = sketched_tests(plan, cells, round_, ensemble, purpose=purpose, positive=positive)
+                    # Section 4.2.
+                    structure = split_tree(plan, own_tests, ensemble, round_, name=name, positive=positive)
+                    # Section 4.3, Algorithm 1: in the curator, gradients filtered and summed, with noise; then V and
+                    # its clip.
+                    leaves = f"leaves of {name}"
+                    released = plan.released_leaves(structure, ensemble, round_, purpose=leaves, positive=positive)
+                forests.add(forest, own[forest].tree(structure, released))
+                progress(number, len(order))
     return forests.ensemble
 
 
@@ -124,6 +132,7 @@ class AbstractDPXGBoost(AbstractGreedyEstimator):
 
     preset: Preset = "default"
     subsample: float | None = None
+    sampling: Sampling = "poisson"
     pooling: float | None = None
     min_child_weight: float | None = None
     min_child_weight_by: MinimumBy | None = None
@@ -134,6 +143,12 @@ class AbstractDPXGBoost(AbstractGreedyEstimator):
     split_share: float | None = None
     weight_share: float | None = None
     once_share: float | None = None
+
+    def make_plan(self, schema: Schema | TypedColumns) -> DPXGBoostPlan:
+        """See `AbstractTrainer.make_plan`."""
+        plan = super().make_plan(schema)
+        assert isinstance(plan, DPXGBoostPlan)  # the class of `_preset_plan`
+        return plan
 
     def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> DPXGBoostPlan:
         numeric = sum(each.ordered > 0 for each in least_cells(schema, 2))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from ledgerwood import _validate
-from ledgerwood.curator import Numeric, Schema
-from ledgerwood.ensemble import Ensemble, Tree
+from ledgerwood.curator import Ranged, Schema
+from ledgerwood.ensemble import Ensemble
 from ledgerwood.trainers.parts.candidates import Thresholds, even_thresholds
 
 CandidateRule = Literal["uniform", "log", "quantiles", "iterative_hessian"]
@@ -35,7 +35,7 @@ def first_candidates(schema: Schema, rule: CandidateRule, *, bins: int, candidat
     """
     found = []
     for feature, cells in zip(schema.features, schema.cells(bins), strict=True):
-        if not cells.ordered or not isinstance(feature, Numeric):
+        if not cells.ordered or not isinstance(feature, Ranged):
             found.append(np.empty(0, dtype=np.int64))
         elif rule == "log":
             found.append(log_thresholds(feature.low, feature.high, bins=bins, candidates=candidates))
@@ -183,5 +183,5 @@ def recalibrated(ensemble: Ensemble, a: float, b: float) -> Ensemble:
     """The ensemble whose score is a s + b."""
     return Ensemble(
         initial_score=a * ensemble.initial_score + b,
-        trees=tuple(Tree(structure=tree.structure, values=a * tree.values) for tree in ensemble.trees),
+        trees=tuple(tree.scaled(a) for tree in ensemble.trees),
     )

@@ -91,8 +91,11 @@ class FederatedPlan(AbstractGaussianPlan):
 
     Args:
         n_features: m. numeric_features: which of them have thresholds.
-        split_method: C1. update: C2.
-        candidates: C3. n_candidates: Q, thresholds a numeric feature.
+        split_method: C1, how a split is found: by noisy histograms, partly random, or drawn without a look.
+        update: C2, what a leaf's value is made of.
+        candidates: C3, where thresholds come from: even or logarithmic steps, private quantiles, or steps that are
+            refined by released hessians.
+        n_candidates: Q, thresholds a numeric feature.
         refinements: s, rounds of the iterative hessian rule for each feature.
         features_per_tree: A1: k, or None for all. feature_cycle: all in a cycle, by "windows" of neighbours or by
             "combinations" of k, or drawn at "random".
@@ -409,6 +412,16 @@ class FederatedPlan(AbstractGaussianPlan):
         weight = self.weights(released)
         means = np.divide(-released[:, 1], weight, out=np.zeros(len(weight)), where=weight > 0.0)
         return np.asarray(np.clip(means, -1.0, 1.0))
+
+    def value_noise(self, released: NDArray[np.float64], place: int = 0) -> NDArray[np.float64] | None:
+        """See `AbstractBoostedPlan`; not known where the splits are the best ones by the same noise."""
+        if not self.asks_leaves:
+            return None
+        if self.update != "averaging":
+            return self.newton_noise(released)
+        weight = self.weights(released)
+        noise = np.divide(self.leaf_stddevs[1], weight, out=np.zeros(len(weight)), where=weight > 0.0)
+        return np.asarray(np.minimum(noise, 1.0))
 
     @property
     def leaf_lambda(self) -> float:

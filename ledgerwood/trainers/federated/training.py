@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 from ledgerwood import _validate
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator import Aggregator, CandidateBins, FeatureQuantiles, Loss, Schema, TypedColumns
-from ledgerwood.ensemble import Ensemble, FeatureCells, Tree, TreeStructure
+from ledgerwood.ensemble import Ensemble, FeatureCells, Tree
 from ledgerwood.trainers.base.forests import Forests, stacked
 from ledgerwood.trainers.base.outputs import AbstractClassifier, AbstractRegressor
 from ledgerwood.trainers.base.progress import Progress, unseen
@@ -115,7 +115,7 @@ class Forest:
     thresholds: list[Thresholds]
     cells: Sequence[FeatureCells]
     ensemble: Ensemble
-    batch: list[tuple[TreeStructure, NDArray[np.float64]]] = dataclasses.field(default_factory=list)
+    batch: list[Tree] = dataclasses.field(default_factory=list)
 
     def grow(self, t: int, name: str, draws: Draws) -> None:
         """One tree more.
@@ -143,12 +143,12 @@ class Forest:
         if root is not None and plan.refined(t):  # the root's histograms, which have been released already
             bins = CandidateBins.of(self.cells, self.thresholds, features)
             self._refine_by(bins, plan.weights(root))
-        self.batch.append((structure, plan.leaf_values(released)))  # line 10, C2
+        self.batch.append(plan.tree(structure, released))  # line 10, C2
         # Lines 11 and 12, A2: a batch's trees are one update.
         size = plan.n_estimators if averaging else plan.trees_per_batch
         if len(self.batch) == size or t + 1 == plan.n_estimators:
-            for structure, values in self.batch:
-                self.ensemble = self.ensemble.extended(Tree(structure=structure, values=values / len(self.batch)))
+            for tree in self.batch:
+                self.ensemble = self.ensemble.extended(tree.scaled(1.0 / len(self.batch)))
             self.batch = []
 
     def recalibrate(self, event: Event) -> None:
@@ -207,7 +207,7 @@ class AbstractFederatedGBDT(AbstractGaussianEstimator):
     """Parameters that the regressor and the classifier share. Those that are not listed are fields of `FederatedPlan`.
 
     Args:
-        delta: > 0.
+        delta: the probability with which the bound of epsilon may fail, > 0: the noise is Gaussian.
         preset: "recommended" (for accuracy), "paper" (the paper's proposed best, with its own constants), or another
             configuration: "feverless", "dp_gbm", "dp_rf", "dp_ebm", "dp_ebm_newton", "tr_newton", "tr_newton_ih",
             "tr_batched_ih_ebm" (the components of "paper" with our constants); see
@@ -232,6 +232,12 @@ class AbstractFederatedGBDT(AbstractGaussianEstimator):
     recalibrate: bool | None = None
 
     _train = staticmethod(train)
+
+    def make_plan(self, schema: Schema | TypedColumns) -> FederatedPlan:
+        """See `AbstractTrainer.make_plan`."""
+        plan = super().make_plan(schema)
+        assert isinstance(plan, FederatedPlan)  # the class of `_preset_plan`
+        return plan
 
     def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> FederatedPlan:
         cells = least_cells(schema, 2)

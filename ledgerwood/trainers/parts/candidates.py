@@ -64,4 +64,4 @@ def least_cells(schema: Schema | TypedColumns, bins: int) -> tuple[FeatureCells,
     if isinstance(schema, Schema):
         return tuple(schema.cells(bins))
     numeric, two = FeatureCells(ordered=bins, equality=(bins,)), FeatureCells(ordered=0, equality=(0, 1))
-    return tuple(numeric if column.kind == "numeric" else two for column in schema.features)
+    return tuple(numeric if column.ordered else two for column in schema.features)

@@ -73,9 +73,41 @@ def class_values(
         pooling: share by which a leaf's number of rows is drawn towards the mean of its tree, in [0, 1].
         max_delta_step: largest absolute value.
     """
-    rows, gradients = released[:, 0], released[:, 1:]
-    weight = np.maximum((1.0 - pooling) * rows + pooling * rows.mean(), 0.0)
-    gradients = gradients - gradients.mean(axis=1, keepdims=True)
-    steps = -gradients / (np.multiply.outer(weight, np.broadcast_to(hessians, gradients.shape[1:])) + reg_lambda)
+    gradients = released[:, 1:] - released[:, 1:].mean(axis=1, keepdims=True)
+    steps = -gradients / _curvatures(released, hessians, reg_lambda, pooling)
     held = np.clip(steps, -max_delta_step, max_delta_step)
     return np.asarray(held - held.mean(axis=1, keepdims=True))
+
+
+def class_value_noise(
+    released: NDArray[np.float64],
+    *,
+    hessians: NDArray[np.float64] | float,
+    reg_lambda: float,
+    pooling: float = 0.0,
+    max_delta_step: float = math.inf,
+    stddev: float,
+) -> NDArray[np.float64]:
+    """The standard deviation of the noise in each of `class_values`, at most, given the rows; (n_leaves, K).
+
+    Of C diag(1/D) C g, with C = I - 11'/K and the same noise in all g: docs/explanation/reading.md#value-noise.
+
+    Args:
+        released, hessians, reg_lambda, pooling, max_delta_step: as of `class_values`.
+        stddev: of the noise of each gradient.
+    """
+    inverse = 1.0 / _curvatures(released, hessians, reg_lambda, pooling)
+    k = inverse.shape[1]
+    mean, square = inverse.mean(axis=1, keepdims=True), (inverse**2).mean(axis=1, keepdims=True)
+    apart = mean - inverse
+    variance = inverse**2 + (2.0 * inverse * (apart - inverse) + apart**2 - 2.0 * mean * apart + square) / k
+    return np.asarray(np.minimum(stddev * np.sqrt(np.maximum(variance, 0.0)), 2.0 * max_delta_step))
+
+
+def _curvatures(
+    released: NDArray[np.float64], hessians: NDArray[np.float64] | float, reg_lambda: float, pooling: float
+) -> NDArray[np.float64]:
+    """The denominators of the leaves' steps, (n_leaves, K)."""
+    rows = released[:, 0]
+    weight = np.maximum((1.0 - pooling) * rows + pooling * rows.mean(), 0.0)
+    return np.asarray(np.multiply.outer(weight, np.broadcast_to(hessians, released.shape[1] - 1)) + reg_lambda)

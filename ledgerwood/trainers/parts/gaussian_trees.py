@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.splitting import relative_multipliers
-from ledgerwood.curator import LeafClassGradients, LeafCurvatures, LeafMoments, LeafStatistic
+from ledgerwood.curator import LeafClassGradients, LeafCurvatures, LeafMoments, LeafRatios, LeafStatistic
 from ledgerwood.errors import CalibrationFailed, InvalidParameter
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, GaussianMechanism, SkellamMechanism
 from ledgerwood.mechanisms.block_shifts import Shifts
@@ -156,7 +156,7 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
             return
         for present, name in (
             (self.purchase is not None, "a privately estimated schema: declare one"),
-            (self.weighted, "rows with weights: leave weight_bound out of the schema"),
+            (self.weighted, "rows with weights: leave weight_bound, and weights of classes, out of the schema"),
             (
                 self.initial_score not in ("zero", "moments"),
                 f"initial_score={self.initial_score!r}, whose noise is Laplace noise: set 'moments' or 'zero'",
@@ -216,10 +216,23 @@ class AbstractGaussianPlan(AbstractBoostedPlan):
         """Released hessians, or numbers of rows, in their own unit; (...,)."""
         return sums[..., 0] / self.curvature_scale if isinstance(self.leaf, LeafCurvatures) else sums[..., 0]
 
+    def leaf_weights(self, released: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """See `AbstractBoostedPlan`."""
+        return None if isinstance(self.leaf, LeafRatios) else self.weights(released)
+
     def newton_values(self, released: NDArray[np.float64], rule: LambdaRule = "add") -> NDArray[np.float64]:
         """The values of one tree's leaves, learning rate included, from released sums (n_leaves, 2)."""
+        return self._steps(released, released[:, 1], rule)
+
+    def newton_noise(self, released: NDArray[np.float64], rule: LambdaRule = "add") -> NDArray[np.float64]:
+        """The standard deviation of the noise in each of `newton_values`, at most, given the weights; (n_leaves,)."""
+        return self._steps(released, np.full(len(released), -self.leaf_stddevs[1]), rule)
+
+    def _steps(
+        self, released: NDArray[np.float64], gradients: NDArray[np.float64], rule: LambdaRule
+    ) -> NDArray[np.float64]:
         weight = pooled(self.weights(released), self.pooling)
-        steps = newton_leaves(weight, released[:, 1], reg_lambda=self.leaf_lambda, rule=rule)
+        steps = newton_leaves(weight, gradients, reg_lambda=self.leaf_lambda, rule=rule)
         return self.learning_rate * np.clip(steps, -self.max_delta_step, self.max_delta_step)
 
     @property

@@ -205,6 +205,10 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
         query = self.leaf(place).of(structure, ensemble, positive=positive)
         return round_.release(query, self.leaf_mechanism(place), purpose=purpose).real
 
+    def leaf_weights(self, released: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """See `AbstractBoostedPlan`."""
+        return None if self.leaf_release == "ratio" else released[:, 0]
+
     def lambda_by_noise(self, unit: float) -> float:
         """Lambda of the denominator of released sums, in rows: with what keeps all trees' noise at `score_noise` units.
 

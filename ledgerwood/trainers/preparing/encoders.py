@@ -12,19 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils._set_output import _get_output_config
 
 from ledgerwood import _validate
 from ledgerwood.curator import (
     Schema,
     column_count,
-    headings,
     indicator_schema,
     indicator_values,
+    scaled_frame,
     scaled_schema,
     scaled_values,
+    see_columns,
 )
 from ledgerwood.errors import InvalidParameter, SchemaError, SchemaTypeError
+from ledgerwood.schema import refuse_draft
 
 
 class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # type: ignore[misc]
@@ -37,8 +39,8 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
         """Returns the schema of the transformed columns."""
 
     @abc.abstractmethod
-    def _of_rows(self, X: Any) -> NDArray[Any]:
-        """Returns the transformed rows, each by itself."""
+    def _of_rows(self, X: Any) -> Any:
+        """Returns the transformed rows, each by itself: an array, or a frame of the library of `set_output`."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the columns; no value is looked at.
@@ -50,17 +52,21 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
         schema = self._declared()
         _require_dense(X)
         n_features = column_count(X, schema)
-        validate_data(self, headings(X, schema), skip_check_array=True)
+        see_columns(self, X, schema)
         self.schema_out_ = self._of_schema(self._named(schema, n_features))
         return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """The rows by the schema, each by itself; shape (n_rows, number of features of `schema_out_`)."""
+    def transform(self, X: Any) -> Any:
+        """The rows by the schema, each by itself; shape (n_rows, number of features of `schema_out_`).
+
+        An array, or after `set_output(transform="pandas")` or "polars" a frame of this library, whose columns have
+        types that follow from the schema.
+        """
         schema = self._declared()
         _require_dense(X)
         column_count(X, schema)
         if "n_features_in_" in vars(self):
-            validate_data(self, headings(X, schema), reset=False, skip_check_array=True)
+            see_columns(self, X, schema, reset=False)
         return self._of_rows(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -106,6 +112,7 @@ class AbstractSchemaTransformer(TransformerMixin, BaseEstimator, abc.ABC):  # ty
 
     def _declared(self) -> Schema:
         schema: object = self.schema
+        refuse_draft(schema)
         if not isinstance(schema, Schema):
             raise InvalidParameter(
                 f"schema={schema!r} must be a ledgerwood.Schema: bounds and categories are declared, never learned"
@@ -134,7 +141,8 @@ def _require_dense(X: Any) -> None:
 class SchemaScaler(AbstractSchemaTransformer):
     """Scales each numeric column from its declared range to one range; the place of StandardScaler and MinMaxScaler.
 
-    A value outside the declared range goes to its end, a missing one stays missing. Categories pass as they are.
+    A value outside the declared range goes to its end, a missing one stays missing. Categories pass as they are: after
+    `set_output`, those of a frame of the same library keep their type, others are texts or float64, as declared.
 
     Args:
         schema: the public description of the columns; the target, if any, is kept for the trainer.
@@ -159,7 +167,11 @@ class SchemaScaler(AbstractSchemaTransformer):
     def _of_schema(self, schema: Schema) -> Schema:
         return scaled_schema(schema, *self._range())
 
-    def _of_rows(self, X: Any) -> NDArray[Any]:
+    def _of_rows(self, X: Any) -> Any:
+        match _get_output_config("transform", self)["dense"]:
+            case "pandas" | "polars" as library:
+                # From an array of objects each column would get a type by its values.
+                return scaled_frame(X, self.schema, *self._range(), library=library)
         return scaled_values(X, self.schema, *self._range())
 
 
@@ -183,5 +195,5 @@ class SchemaOneHotEncoder(AbstractSchemaTransformer):
     def _of_schema(self, schema: Schema) -> Schema:
         return indicator_schema(schema)
 
-    def _of_rows(self, X: Any) -> NDArray[Any]:
+    def _of_rows(self, X: Any) -> NDArray[np.float64]:
         return indicator_values(X, self.schema)

@@ -14,8 +14,6 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, PolynomialFeatures
 
-from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.trainers.preparing.encoders import SchemaOneHotEncoder, SchemaScaler
 
 _ROW_BY_ROW = (
@@ -32,89 +30,63 @@ _OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 """Attributes that every fit takes from the columns, and not from the rows."""
 _TRIED_ROWS = 7
 _WAY_OUT = "use SchemaScaler, SchemaOneHotEncoder or a FunctionTransformer of single rows instead"
+_UNTRIED = object()
+"""In the place of `example`: no function of the caller's is run."""
 Findings = Iterator[tuple[str, str]]
 
 
-def check_pipeline(pipe: Any, *, example: Any = None) -> dict[str, str]:
-    """Name the steps before a trainer that learn from rows, or that nothing vouches for; empty if there is none.
+def learning_steps(caller: object) -> list[str]:
+    """The steps beside the trainer in what calls its fit, by their paths of names, that `check_pipeline` would name.
 
-    A trainer protects the rows that it is given. What a step before it learned of the rows (means, categories, which
-    columns to keep) is released with the model, unprotected and uncharged, and the trainer cannot know: it sees a
-    table. Call this before `fit`, or afterwards: the answer is the same, but for the attributes that it names.
-
-    Pipelines, ColumnTransformer, FeatureUnion and TransformedTargetRegressor are looked into. A FunctionTransformer is
-    tried on made-up rows: a function that gives a row something else when the others are left out is named. That is a
-    test, not a proof. Whatever else is not known to work row by row is named.
-
-    Args:
-        pipe: a scikit-learn Pipeline whose last step is a trainer, or a TransformedTargetRegressor around one.
-        example: made-up rows, two at least, in the form that the pipeline takes; never private ones. For functions
-            that do not take an array of numbers.
-
-    Returns:
-        For each such step, by its path of names ("columns__scale"), what is wrong with it.
-
-    Raises:
-        InvalidParameter: neither of these, nor a trainer.
+    By their kinds alone: functions are not tried, so that all of a FunctionTransformer pass. Nothing of anything else
+    than a Pipeline or a TransformedTargetRegressor; the last step of one answers for itself.
     """
-    if not isinstance(pipe, Pipeline | TransformedTargetRegressor | AbstractTrainer):
-        raise InvalidParameter(
-            f"pipe={pipe!r} must be a scikit-learn Pipeline whose last step is a trainer, not {type(pipe).__name__}"
-        )
-    return dict(_last("", pipe, example))
+    found: Findings = iter(())
+    if isinstance(caller, Pipeline):
+        found = (each for key, member in caller.steps[:-1] for each in before_of(key, member, _UNTRIED))
+    elif isinstance(caller, TransformedTargetRegressor):
+        found = labels_of("", caller, _UNTRIED)
+    return [path for path, _ in found]
 
 
-def _last(path: str, step: Any, example: Any) -> Findings:
-    """The end of a pipeline: a trainer, or something around one."""
-    name = path or type(step).__name__
-    if isinstance(step, AbstractTrainer):
-        return
-    if type(step) is Pipeline:
-        for key, member in step.steps[:-1]:
-            yield from _before(_under(path, key), member, example)
-        key, member = step.steps[-1]
-        yield from _last(_under(path, key), member, example)
-    elif type(step) is TransformedTargetRegressor:
-        if step.transformer is not None:
-            transformer = _attributes(step).get("transformer_", step.transformer)
-            yield from _before(_under(path, "transformer"), transformer, None)
-        elif step.func is not None and not isinstance(step.func, np.ufunc):
-            reason = f"func={step.func!r} is no function of single labels that is known; declare the range instead"
-            yield _under(path, "func"), reason
-        yield from _last(_under(path, "regressor"), _attributes(step).get("regressor_", step.regressor), example)
-    elif step is None or isinstance(step, str):
-        yield name, f"{step!r} is the last step, where a trainer should be"
-    else:
-        yield name, f"{type(step).__name__} is no trainer of this library: nothing says what it tells of the rows"
+def labels_of(path: str, step: Any, example: Any) -> Findings:
+    """The transformation of labels in a TransformedTargetRegressor."""
+    if step.transformer is not None:
+        transformer = attributes_of(step).get("transformer_", step.transformer)
+        yield from before_of(under_of(path, "transformer"), transformer, example)
+    elif step.func is not None and not isinstance(step.func, np.ufunc):
+        reason = f"func={step.func!r} is no function of single labels that is known; declare the range instead"
+        yield under_of(path, "func"), reason
 
 
-def _before(path: str, step: Any, example: Any) -> Findings:
+def before_of(path: str, step: Any, example: Any) -> Findings:
     """A step before the trainer."""
     if step is None or (isinstance(step, str) and step in ("passthrough", "drop")):
         return
     if type(step) is Pipeline:
         for key, member in step.steps:
-            yield from _before(_under(path, key), member, example)
+            yield from before_of(under_of(path, key), member, example)
     elif type(step) is FeatureUnion:
         for key, member in step.transformer_list:
-            yield from _before(_under(path, key), member, example)
+            yield from before_of(under_of(path, key), member, example)
     elif type(step) is ColumnTransformer:
-        fitted = {key: member for key, member, _ in _attributes(step).get("transformers_", ())}
+        fitted = {key: member for key, member, _ in attributes_of(step).get("transformers_", ())}
+        # What a part of the columns looks like is not known here: only arrays of numbers are tried.
+        untold = _UNTRIED if example is _UNTRIED else None
         for key, given, columns in step.transformers:
             member = fitted.get(key, given)
             if callable(columns) and type(columns) is not make_column_selector:
-                yield _under(path, key), f"its columns are chosen by {columns!r}, which may look at the rows"
-            # What a part of the columns looks like is not known here: only arrays of numbers are tried.
-            yield from _before(_under(path, key), member, None)
-        yield from _before(_under(path, "remainder"), fitted.get("remainder", step.remainder), None)
+                yield under_of(path, key), f"its columns are chosen by {columns!r}, which may look at the rows"
+            yield from before_of(under_of(path, key), member, untold)
+        yield from before_of(under_of(path, "remainder"), fitted.get("remainder", step.remainder), untold)
     elif type(step) is FunctionTransformer:
-        if (reason := _tried(step, example)) is not None:
+        if example is not _UNTRIED and (reason := _tried(step, example)) is not None:
             yield path, reason
     elif type(step) not in _ROW_BY_ROW:
         yield path, _reason(step)
 
 
-def _under(path: str, key: str) -> str:
+def under_of(path: str, key: str) -> str:
     return f"{path}__{key}" if path else key
 
 
@@ -124,7 +96,7 @@ def _reason(step: Any) -> str:
         return f"{step.__name__} is a class and no step; {_WAY_OUT}"
     learned = sorted(
         name
-        for name in _attributes(step)
+        for name in attributes_of(step)
         if name.endswith("_") and not name.startswith("_") and name not in _OF_COLUMNS
     )
     if learned:
@@ -135,7 +107,7 @@ def _reason(step: Any) -> str:
     return f"{name} is not known to work row by row, so that it is not vouched for; {_WAY_OUT}"
 
 
-def _attributes(step: Any) -> dict[str, Any]:
+def attributes_of(step: Any) -> dict[str, Any]:
     return vars(step) if isinstance(getattr(step, "__dict__", None), dict) else {}
 
 
@@ -163,7 +135,7 @@ def _tried(step: FunctionTransformer, example: Any) -> str | None:
 
 
 def _made_up(step: FunctionTransformer) -> Any:
-    columns = int(_attributes(step).get("n_features_in_", 3))
+    columns = int(attributes_of(step).get("n_features_in_", 3))
     return np.random.default_rng(0).uniform(0.1, 50.0, (_TRIED_ROWS, columns))
 
 

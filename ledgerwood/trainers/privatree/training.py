@@ -34,13 +34,14 @@ from ledgerwood.curator import (
 )
 from ledgerwood.ensemble import Ensemble, FeatureCells, SplitTests, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.reading.importances import feature_importances
 from ledgerwood.trainers.base.bounds import is_word
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES, MOST_CLASSES, estimates_classes
+from ledgerwood.trainers.base.outputs import log_probabilities
 from ledgerwood.trainers.base.parameters import AbstractSystemEstimator
 from ledgerwood.trainers.base.progress import Progress, unseen
 from ledgerwood.trainers.base.suggestions import most_that_fits
 from ledgerwood.trainers.parts.candidates import Thresholds, least_cells
+from ledgerwood.trainers.parts.importances import feature_importances
 from ledgerwood.trainers.parts.splits import random_tree
 from ledgerwood.trainers.privatree.partitions import least_gini_splits
 from ledgerwood.trainers.privatree.plan import (
@@ -200,6 +201,12 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
         """Pay for the plan from the ledger, then train, as `AbstractTreeEstimator.fit`; without weights."""
         return super().fit(X, y, ledger, scratch=scratch)
 
+    def make_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
+        """See `AbstractTrainer.make_plan`."""
+        plan = super().make_plan(schema)
+        assert isinstance(plan, PrivaTreePlan)  # that of `_uncalibrated_plan`
+        return plan
+
     def _uncalibrated_plan(self, schema: Schema | TypedColumns) -> PrivaTreePlan:
         label_error_share(self.label_error)
         cells = least_cells(schema, 2)
@@ -210,6 +217,11 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
             if schema.weight_bound is not None:
                 raise InvalidParameter(
                     f"weight_bound={schema.weight_bound!r}: PrivaTree counts rows, not weights; declare no bound"
+                )
+            if schema.class_weights:
+                raise InvalidParameter(
+                    f"weights={schema.class_weights!r}: PrivaTree counts rows, not weights; declare classes without "
+                    "weights, or take PrivateBoostingClassifier (unit: weight of a class)"
                 )
             classes = class_count(schema)
         chosen = dataclasses.replace(plan, **self._named_choices(plan, classes))
@@ -280,6 +292,10 @@ class PrivaTreeClassifier(ClassifierMixin, AbstractSystemEstimator):  # type: ig
         """1 for the label of each row's leaf, 0 for the other classes: no proportions are released."""
         labels = self._labels(X)
         return np.eye(len(self.classes_))[labels]
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of `predict_proba`: 0 for the label of each row's leaf, -inf for the other classes."""
+        return log_probabilities(self.predict_proba(X))  # type: ignore[no-any-return]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

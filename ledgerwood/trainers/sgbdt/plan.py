@@ -17,16 +17,17 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.calibration import calibrate
 from ledgerwood.accounting.costs import conversion
-from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent, PoissonSampled, RenyiEvent
+from ledgerwood.accounting.events import Event, FilteredEvent, GDPEvent, RenyiEvent
 from ledgerwood.accounting.individuals import LIMIT_SLACK, OVERESTIMATE
 from ledgerwood.curator import LargeGradients, LeafCurvatures, LeafMoments, LeafRatios, LeafStatistic, Loss
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts
-from ledgerwood.trainers.base.bounds import Count, Real, positive, require_name
+from ledgerwood.trainers.base.bounds import Count, positive, require_name
 from ledgerwood.trainers.base.schedule import Stage
-from ledgerwood.trainers.base.schema_purchase import keyed_names
+from ledgerwood.trainers.estimated.purchase import keyed_names
 from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianPlan, mean_label_share
 from ledgerwood.trainers.parts.leaves import LambdaRule
+from ledgerwood.trainers.parts.sampled_trees import AbstractSampledPlan, Sampling, Subsample
 
 IndividualFilter = Literal["none", "gdp", "renyi"]
 Preset = Literal["default", "paper"]
@@ -36,7 +37,7 @@ LeafKind = Literal["moments", "curvature"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SGBDTPlan(AbstractGaussianPlan):
+class SGBDTPlan(AbstractSampledPlan, AbstractGaussianPlan):
     """The plan of S-GBDT: all queries and their noise. Fields that all systems have: see its base classes.
 
     `n_estimators` is the number of trees that a maximally contributing row takes part in: all trees, without a filter.
@@ -45,7 +46,9 @@ class SGBDTPlan(AbstractGaussianPlan):
 
     Args:
         numeric_weight: r, the weight with which a numeric feature is drawn; a categorical one has weight 1.
-        subsample: gamma; 1 is full batch.
+        subsample: gamma, the probability with which a row takes part in a tree; 1 is full batch.
+        sampling: "poisson", a coin for each row and tree (the paper's); "allocation" puts each row into exactly
+            round(subsample * trees) of the trees of all forests, chosen uniformly. Ours.
         leaf_noise: "dynamic" releases a weight and a sum a leaf; "static" releases their ratio (the paper's ablation).
         leaf_statistic: the weight is the number of rows ("moments") or the hessian ("curvature", logistic loss).
         lambda_rule: see `newton_leaves`; "add" is ours.
@@ -58,7 +61,8 @@ class SGBDTPlan(AbstractGaussianPlan):
     """
 
     numeric_weight: Annotated[float, positive("weight of a categorical feature")]
-    subsample: Annotated[float, Real("probability", high=1, holds_high=True)]
+    subsample: Subsample
+    sampling: Sampling = "poisson"
     leaf_noise: LeafNoise
     leaf_statistic: LeafKind
     lambda_rule: LambdaRule
@@ -83,6 +87,7 @@ class SGBDTPlan(AbstractGaussianPlan):
                 f"filter={self.filter!r}: it charges rows by Gaussian noise; set 'none'",
             ),
         )
+        self.require_sampling()
         self._require_filter()
         if self.filter == "renyi" and self.purchase is not None and (names := keyed_names(self.purchase.columns)):
             raise InvalidParameter(
@@ -118,20 +123,20 @@ class SGBDTPlan(AbstractGaussianPlan):
 
     @property
     def tree_event(self) -> Event:
-        """The event of one tree: one draw, on a fresh sample unless the plan is full batch."""
-        event = self.leaf_mechanism.event(self.asked.sensitivity(self.adjacency), self.adjacency)
-        return event if self.subsample == 1.0 else PoissonSampled(event, sampling_rate=self.subsample)
+        """The event of one tree: one draw, on a fresh sample unless the plan is full batch; or a step of a draw."""
+        return self.one_tree(self.leaf_mechanism.event(self.asked.sensitivity(self.adjacency), self.adjacency))
 
     @property
     def trees_per_draw(self) -> int:
-        """Number of trees of one draw: 1, or all trees with a filter, whose limit holds for all of them together."""
-        return 1 if self.filter == "none" else self.trees * self.classes
+        """Number of trees of one draw: all trees with a filter, whose limit holds for all of them together."""
+        return self.trees_of_draw if self.filter == "none" else self.trees * self.classes
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """One draw for each tree, whose step is the tree's number from 0; with a filter one draw for all trees."""
+        """One draw for each tree, whose step is the tree's number from 0; or one for all, of a filter or allocation."""
         if self.filter == "none":
-            return (Stage(event=self.tree_event, steps=range(self.n_estimators * self.classes)),)
+            release = self.leaf_mechanism.event(self.asked.sensitivity(self.adjacency), self.adjacency)
+            return (self.tree_stage(release, 0),)
         return (Stage.once(FilteredEvent(self.tree_event, limit=self.row_limit), 0),)
 
     @property
@@ -141,8 +146,8 @@ class SGBDTPlan(AbstractGaussianPlan):
 
     @property
     def equal_queries(self) -> int:
-        """See `AbstractGaussianPlan`; a sampled tree costs about subsample**2 of its mu**2, which is near enough."""
-        return max(1, round(self.n_estimators * self.subsample**2))
+        """See `AbstractGaussianPlan`; a sampled tree costs about the square of its share of rows, times its mu**2."""
+        return max(1, round(self.n_estimators * self.share_of_rows**2))
 
     def _found(self, budget: Budget) -> "SGBDTPlan":
         start = self
@@ -167,19 +172,26 @@ class SGBDTPlan(AbstractGaussianPlan):
 
     def rows_of_tree(self, rows: float) -> float:
         """See `AbstractGaussianPlan`."""
-        return rows * self.subsample
+        return rows * self.share_of_rows
 
     def of_forest(self, trees: int, forests: int) -> "SGBDTPlan":
         """The plan as one of several forests follows it: the same draws, and its own post-processing."""
         return dataclasses.replace(
-            self, n_estimators=trees, extra_trees=0, filter="none", filter_order=None, classes=1, initial_score="zero"
-        )
+            self, n_estimators=trees, extra_trees=0, filter="none", filter_order=None, classes=1, initial_score="zero",
+            subsample=self.share_of_rows, sampling="poisson",
+        )  # fmt: skip
 
     def leaf_values(self, released: NDArray[np.float64]) -> NDArray[np.float64]:
         """See `AbstractBoostedPlan`; Algorithm 4, line 7."""
         if self.leaf_noise == "dynamic":
             return self.newton_values(released, self.lambda_rule)
         return self.learning_rate * np.clip(-released[:, 0], -self.max_delta_step, self.max_delta_step)
+
+    def value_noise(self, released: NDArray[np.float64], place: int = 0) -> NDArray[np.float64]:
+        """See `AbstractBoostedPlan`."""
+        if self.leaf_noise == "dynamic":
+            return self.newton_noise(released, self.lambda_rule)
+        return np.full(len(released), self.learning_rate * min(self.leaf_stddevs[0], self.max_delta_step))
 
     # ------------------------------------------------------------------------------------------------- the filter
 
@@ -203,6 +215,13 @@ class SGBDTPlan(AbstractGaussianPlan):
                     "n_estimators (or set filter='gdp' for a full batch, 'renyi' for a sampled one)"
                 )
             return
+        if self.sampling == "allocation":
+            what = f"extra_trees={self.extra_trees} need a filter, and" if self.extra_trees else f"filter={kind!r}"
+            verb, off = ("a filter needs", "extra_trees=0") if self.extra_trees else ("needs", "filter='none'")
+            raise InvalidParameter(
+                f"{what} {verb} sampling='poisson': under an allocation what a row has lost depends on the trees that "
+                f"it was in, which no filter can charge before; set {off}, or sampling='poisson'"
+            )
         if self.adjacency is Adjacency.REPLACE_ONE:
             raise AdjacencyMismatch(
                 f"filter={kind!r} needs adjacency add-remove or zero-out: under replace-one what a row loses depends "

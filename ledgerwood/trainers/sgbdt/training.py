@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from ledgerwood.curator import Aggregator, LargeGradients, Loss, Schema, TypedColumns
-from ledgerwood.ensemble import Ensemble, Tree
+from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import is_word
 from ledgerwood.trainers.base.forests import Forests
@@ -20,6 +20,7 @@ from ledgerwood.trainers.base.progress import Progress, unseen
 from ledgerwood.trainers.base.streams import AbstractStreamEstimator
 from ledgerwood.trainers.parts.gaussian_trees import AbstractGaussianEstimator
 from ledgerwood.trainers.parts.leaves import LambdaRule
+from ledgerwood.trainers.parts.sampled_trees import Sampling, tree_rounds
 from ledgerwood.trainers.parts.splits import cyclic_features, random_tree
 from ledgerwood.trainers.sgbdt.plan import IndividualFilter, LeafKind, LeafNoise, Preset, SGBDTPlan, preset_plan
 
@@ -50,9 +51,9 @@ def train(
     for event, first in plan.schedule():  # line 5
         trees = range(first, first + plan.trees_per_draw)
         purpose = f"tree {first + 1}" if len(trees) == 1 else f"trees 1 to {trees[-1] + 1}"
-        # Algorithm 5, line 1: the curator draws the sample. With a filter it charges each row before each tree, and
-        # leaves out rows that have nothing left: lines 6 and 7.
-        with aggregator.open(event, purpose=purpose) as round_:
+        # Algorithm 5, line 1: the curator draws the sample, or all trees' samples at once (an allocation). With a
+        # filter it charges each row before each tree, and leaves out rows that have nothing left: lines 6 and 7.
+        with tree_rounds(aggregator, event, purpose=purpose) as rounds:
             for number in trees:
                 forest, t = order[number]
                 features = cyclic_features(before + t, n_features=len(cells), per_tree=plan.features_per_tree)
@@ -63,9 +64,10 @@ def train(
                 # Algorithm 5, lines 2 and 3, and Algorithm 4, lines 2 to 6, of all leaves at once: in the curator,
                 # gradients at the released scores, clipped, summed by leaf, with noise.
                 query = plan.asked.of(structure, forests.members[forest], positive=forests.positive(forest))
-                release = round_.release(query, plan.leaf_mechanism, purpose=f"leaves of tree {number + 1}")
-                values = own[forest].leaf_values(plan.in_leaf_units(release.real))  # Algorithm 4, lines 4 (max) and 7
-                forests.add(forest, Tree(structure=structure, values=values))  # line 9
+                with rounds.of_next_tree() as round_:
+                    release = round_.release(query, plan.leaf_mechanism, purpose=f"leaves of tree {number + 1}")
+                tree = own[forest].tree(structure, plan.in_leaf_units(release.real))  # Algorithm 4, lines 4 (max) and 7
+                forests.add(forest, tree)  # line 9
                 progress(number + 1, len(order))
     return forests.ensemble
 
@@ -86,6 +88,7 @@ class AbstractSGBDT(AbstractStreamEstimator, AbstractGaussianEstimator):
     preset: Preset = "default"
     extra_trees: int | None = None
     subsample: float | None = None
+    sampling: Sampling = "poisson"
     lambda_rule: LambdaRule | None = None
     large_gradients: LargeGradients | None = None
     leaf_noise: LeafNoise | None = None
@@ -94,6 +97,12 @@ class AbstractSGBDT(AbstractStreamEstimator, AbstractGaussianEstimator):
     filter: IndividualFilter | Literal["auto"] = "auto"
 
     _train = _train_on = staticmethod(train)
+
+    def make_plan(self, schema: Schema | TypedColumns) -> SGBDTPlan:
+        """See `AbstractTrainer.make_plan`."""
+        plan = super().make_plan(schema)
+        assert isinstance(plan, SGBDTPlan)  # the class of `_preset_plan`
+        return plan
 
     def make_stream_plan(self, schema: Schema) -> SGBDTPlan:
         """Returns the plan with an individual filter, which pays for any number of rounds; "auto" chooses which.
@@ -109,7 +118,8 @@ class AbstractSGBDT(AbstractStreamEstimator, AbstractGaussianEstimator):
         named = self._named_choices(plan)
         if is_word(self.filter, "auto"):
             named["filter"] = "gdp" if named.get("subsample", plan.subsample) == 1.0 else "renyi"
-        return dataclasses.replace(plan, **named).calibrated(self.budget)
+        plan = dataclasses.replace(plan, weighted=schema.weighted, class_weights=schema.class_weights, **named)
+        return plan.calibrated(self.budget)
 
     def _preset_plan(self, schema: Schema | TypedColumns, classes: int) -> SGBDTPlan:
         return preset_plan(self.preset, self.loss_, self.budget, self.expected_rows)

@@ -23,6 +23,7 @@ from ledgerwood import _validate
 from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, PureEvent
+from ledgerwood.curator.inputs.encoding import key_cells
 from ledgerwood.curator.inputs.values import Keys
 from ledgerwood.curator.queries.columns.statistics import ColumnHistogram, count_cells, numeric
 from ledgerwood.curator.queries.registry import COLUMN_CHOICES, UNDECLARED, UNDECLARED_CHOICES, Integers
@@ -46,7 +47,7 @@ from ledgerwood.mechanisms import (
 )
 from ledgerwood.mechanisms.choices.selection import MOST_POINTS
 from ledgerwood.mechanisms.exact.deviates import require_fit
-from ledgerwood.schema import Category, Feature, require_name
+from ledgerwood.schema import Categorical, Category, Feature, require_name
 
 Choice = ExponentialMechanism | PermuteAndFlipMechanism | NoisyMaxMechanism
 """What chooses an index by its utility."""
@@ -334,6 +335,51 @@ def _bins(query: ValueCounts, rows: UndeclaredRows) -> Integers:
     chosen = values[rows.sampled] if rows.sampled.size else values
     bins = np.searchsorted(query.edges[1:-1], chosen[~np.isnan(chosen)], side="right")
     return np.bincount(bins, minlength=len(query.edges) - 1).astype(np.int64).reshape(-1, 1)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedCounts:
+    """Number of rows of each category of a public list, shape (n_categories, 1); other values are in none.
+
+    docs/explanation/queries.md#listed-counts.
+
+    Args:
+        column: whose categories are counted, before its schema is known.
+        categories: the list, as of `Categorical`.
+    """
+
+    column: int
+    categories: tuple[Category, ...]
+
+    def __post_init__(self) -> None:
+        _validate.count("column", self.column, "columns", minimum=0)
+        object.__setattr__(self, "categories", Categorical("column", self.categories).categories)
+
+    @property
+    def grid(self) -> Grid:
+        """Whole rows."""
+        return Grid(exponents=(0,))
+
+    def sensitivity(self, adjacency: Adjacency) -> BoxShifts:
+        """1 for one category; a replaced row leaves one and enters another."""
+        return BoxShifts.of_counts(adjacency)
+
+
+def _check_listed(query: ListedCounts, shape: UndeclaredRows) -> None:
+    if not isinstance(shape.column(query.column), Keys):
+        raise RoundViolation(f"column {query.column} is numeric: it has no categories")
+
+
+@UNDECLARED.carries_out(ListedCounts, check=_check_listed)
+def _listed(query: ListedCounts, rows: UndeclaredRows) -> Integers:
+    """The exact number of sampled rows of each listed category, int64 (n_categories, 1)."""
+    column = rows.column(query.column)
+    assert isinstance(column, Keys)  # `_check_listed`
+    feature = Categorical("column", query.categories)
+    cells = key_cells(column, feature)
+    cells = cells[rows.sampled] if rows.sampled.size else cells
+    return np.bincount(cells, minlength=feature.missing_cell + 1)[: feature.other_cell].astype(np.int64).reshape(-1, 1)
 
 
 @final

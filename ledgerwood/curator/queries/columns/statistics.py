@@ -19,7 +19,7 @@ from ledgerwood.curator.queries.registry import COLUMNS, Integers
 from ledgerwood.curator.views.column_rows import ColumnRows, ColumnShape
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter, SchemaError
 from ledgerwood.mechanisms import BoxShifts, Grid
-from ledgerwood.schema import MAX_CATEGORIES, Categorical, Feature, Numeric
+from ledgerwood.schema import MAX_CATEGORIES, Categorical, Date, Feature, Numeric, Ranged
 
 SUM_BITS = 20
 """A value is a whole number of steps, less than 2**20 of them either way from the origin."""
@@ -241,7 +241,7 @@ class Steps:
     most: int
 
     @classmethod
-    def of(cls, column: Numeric, origin: float) -> "Steps":
+    def of(cls, column: Ranged, origin: float) -> "Steps":
         """Chooses the power of two for which the end further from the origin is >= 2**19 and < 2**20 steps.
 
         Raises:
@@ -277,12 +277,12 @@ def require_feature(column: object) -> None:
         InvalidParameter: it is not.
     """
     # The very classes: a subclass could have bounds that change from one look to the next.
-    if type(column) not in {Numeric, Categorical}:
-        raise _validate.fail("column", column, "a Numeric or Categorical, such as schema.column(name)", "column")
+    if type(column) not in {Numeric, Categorical, Date}:
+        raise _validate.fail("column", column, "a Numeric, Categorical or Date, such as schema.column(name)", "column")
 
 
-def numeric(column: Feature, wanted: str) -> Numeric:
-    """The column, if it holds numbers.
+def numeric(column: Feature, wanted: str) -> Ranged:
+    """The column, if it holds numbers, or dates as numbers of days.
 
     Raises:
         SchemaError: it is categorical, and what is wanted needs numbers.
@@ -293,7 +293,7 @@ def numeric(column: Feature, wanted: str) -> Numeric:
     return column
 
 
-def middle(column: Numeric) -> float:
+def middle(column: Ranged) -> float:
     """The middle of the column's bounds, to the nearest float64."""
     return column.low + (column.high - column.low) / 2.0
 

@@ -5,7 +5,6 @@ schema depend on what was released. docs/explanation/bought-schema.md#bought-sch
 """
 
 import dataclasses
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -20,7 +19,6 @@ from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.splitting import split
 from ledgerwood.cautions import estimate_caution
 from ledgerwood.curator import (
-    MAX_CATEGORIES,
     Aggregator,
     Categorical,
     Category,
@@ -29,6 +27,7 @@ from ledgerwood.curator import (
     Feature,
     FederatedColumns,
     KeyCounts,
+    ListedCounts,
     Loss,
     Numeric,
     PlanPurse,
@@ -38,8 +37,9 @@ from ledgerwood.curator import (
     TypedColumns,
     UndeclaredTable,
     ValueCounts,
+    placeholder,
 )
-from ledgerwood.errors import InvalidParameter
+from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import (
     BoundedStabilityMechanism,
     GaussianMechanism,
@@ -48,9 +48,13 @@ from ledgerwood.mechanisms import (
     RandomSource,
 )
 from ledgerwood.mechanisms.bounded_stability import FAILURE, room_for
+from ledgerwood.schema import Target, require_target, spelled_days
+from ledgerwood.schema.records import column as column_in
+from ledgerwood.schema.records import record_of
+from ledgerwood.trainers.estimated.categories import most_categories, most_frequent
+from ledgerwood.trainers.estimated.classes import NO_TEXT, class_warning, some_classes, with_two_classes
+from ledgerwood.trainers.estimated.ranges import ANY_BINS, bin_edges, date_between, date_edges, likely_range, within
 
-OCTAVES = range(-20, 40)
-"""Powers of two that are told apart: beyond a trillion a number is clamped, below a millionth it is as good as 0."""
 PER_BIN = 1.25
 """Stddevs of the noise that a bin must add to a run of bins."""
 SURELY = {"gaussian": 5.5, "laplace": 17.0}
@@ -58,12 +62,8 @@ SURELY = {"gaussian": 5.5, "laplace": 17.0}
 STANDS_OUT = {"gaussian": 5.0, "laplace": 8.0}
 """Stddevs of its sum that a run of bins of noise alone stays below, with probability .995 and more."""
 TARGET_SHARE = 0.25
-KEYED = ("text", "codes")
 LEAST_NOISE = 0.02
 """Rows. Less noise than that is no use."""
-NO_TEXT: Category = "(other)"
-NO_CODE: Category = 0
-"""Public placeholders where no category, or no class, was found."""
 TOO_MANY = "too many distinct values: declare its categories"
 
 
@@ -133,8 +133,14 @@ class SchemaPurchase:
                 f"delta=0.0 (unit: probability) buys no categories, which columns {names} need: a category that nobody "
                 "listed shows with a probability that only delta pays for; give delta > 0, or declare a schema"
             )
-        bought = sum(column.kind != "boolean" for column in columns.features)
-        of_target = 0.0 if columns.target.kind == "boolean" else TARGET_SHARE if bought else 1.0
+        bought = sum(column.bought for column in columns.features)
+        of_target = (TARGET_SHARE if bought else 1.0) if columns.target.bought else 0.0
+        declared = columns.target.given
+        if isinstance(declared, Categorical) and len(declared.categories) > most_classes:
+            raise InvalidParameter(
+                f"the draft declares {len(declared.categories)} classes, and the plan learns at most {most_classes}: "
+                "raise n_estimators, or fill the draft in (unit: classes)"
+            )
         each = (1.0 - of_target) / max(bought, 1)
         noise: Literal["gaussian", "laplace"]
         if budget.delta == 0.0:
@@ -181,31 +187,32 @@ class SchemaPurchase:
 
     def event_of(self, number: int) -> Event | None:
         """What is drawn for a column; None where nothing is bought. The target has the last number."""
-        match self._all[number].kind:
-            case "numeric":
-                return self.bin_mechanism(number).event(ANY_BINS.sensitivity(self.adjacency), self.adjacency)
-            case "text" | "codes":
-                return self.key_mechanism(number).event(self.adjacency)
-            case "boolean":
-                return None
+        column = self._all[number]
+        if not column.bought:
+            return None
+        if column.keyed:
+            return self.key_mechanism(number).event(self.adjacency)
+        # Of listed categories as of bins: one row moves one count.
+        return self.bin_mechanism(number).event(ANY_BINS.sensitivity(self.adjacency), self.adjacency)
 
     @property
     def events(self) -> tuple[Event, ...]:
         """The draws, one a column that is bought, in the order of the columns; the target's comes last."""
         last = len(self.columns.features)
-        kinds = [(column.kind, number == last) for number, column in enumerate(self._all)]
+        kinds = [(column.bought, column.keyed, number == last) for number, column in enumerate(self._all)]
         # Columns of one kind have equal events, and there may be many.
         made = {kind: self.event_of(kinds.index(kind)) for kind in set(kinds)}
         return tuple(event for event in map(made.__getitem__, kinds) if event is not None)
 
     @property
-    def queries(self) -> tuple[ValueCounts | KeyCounts, ...]:
+    def queries(self) -> tuple[ValueCounts | ListedCounts | KeyCounts, ...]:
         """What is asked, in the order of `events`: public, so that rows in files are counted in one pass."""
-        return tuple(
-            KeyCounts(column=number) if column.kind in KEYED else self._bins(number)
-            for number, column in enumerate(self._all)
-            if column.kind != "boolean"
-        )
+        return tuple(self._query(number, column) for number, column in enumerate(self._all) if column.bought)
+
+    def _query(self, number: int, column: TypedColumn) -> ValueCounts | ListedCounts | KeyCounts:
+        if column.listed:
+            return ListedCounts(column=number, categories=column.listed)
+        return KeyCounts(column=number) if column.keyed else self._bins(number)
 
     def require_fit(self) -> None:
         """Refuse noise that cannot be drawn, before a budget moves."""
@@ -236,39 +243,71 @@ class SchemaPurchase:
         return Schema(features=features, target=target), tuple(text for text in found if text is not None)
 
     def _feature(self, aggregator: Aggregator, number: int, column: TypedColumn, useless: list[str]) -> Feature:
-        match column.kind:
+        if isinstance(column.given, Feature):
+            return column.given
+        missing, what = True if column.given is None else column.given.missing, f"feature {number + 1}"
+        match column.read_as:
             case "numeric":
-                low, high = self._bounds(aggregator, number, f"feature {number + 1}", useless)
-                return Numeric(column.name, low, high, missing=True)
+                low, high = within(column.given, *self._bounds(aggregator, number, what, useless))
+                return Numeric(column.name, low, high, missing=missing)
+            case "dates" | "instants":
+                low, high = self._bounds(aggregator, number, what, useless)
+                return date_between(column.name, low, high, zoned=column.read_as == "instants", missing=missing)
             case "boolean":
-                return Categorical(column.name, (False, True), missing=True)
+                return Categorical(column.name, (False, True), missing=missing)
             case "text" | "codes":
-                found = self._keys(aggregator, number, f"feature {number + 1}")
-                if found is None:
-                    useless.append(f"{column.name!r} ({TOO_MANY}, all rows are '(other)')")
-                elif not found:
-                    useless.append(f"{column.name!r} (no category was found, all rows are '(other)')")
-                ranked = sorted(found or (), key=lambda item: -item[1])[:MAX_CATEGORIES]
-                kept = {key for key, _ in ranked}
-                categories = tuple(key for key, _ in found or () if key in kept)
-                return Categorical(column.name, categories or (NO_TEXT,), missing=True)
+                if column.listed:
+                    categories = self._listed(aggregator, number, column, what, useless)
+                else:
+                    categories = self._found(aggregator, number, column, what, useless)
+                return Categorical(column.name, categories, missing=missing)
 
-    def _target(self, aggregator: Aggregator, useless: list[str]) -> tuple[Feature, str | None]:
+    def _found(
+        self, aggregator: Aggregator, number: int, column: TypedColumn, what: str, useless: list[str]
+    ) -> tuple[Category, ...]:
+        """The categories that show, at most as many as are asked for, the most frequent ones by their counts."""
+        found = self._keys(aggregator, number, what)
+        if found is None:
+            useless.append(f"{column.name!r} ({TOO_MANY}, all rows are '(other)')")
+        elif not found:
+            useless.append(f"{column.name!r} (no category was found, all rows are '(other)')")
+        return most_frequent(found or (), most_categories(column)) or (NO_TEXT,)
+
+    def _listed(
+        self, aggregator: Aggregator, number: int, column: TypedColumn, what: str, useless: list[str]
+    ) -> tuple[Category, ...]:
+        """The most frequent categories of a public list, by released counts of all of them."""
+        query, purpose = ListedCounts(column=number, categories=column.listed), f"schema: frequent categories of {what}"
+        with aggregator.open(self._event(number), purpose=purpose) as round_:
+            counts = round_.release(query, self.bin_mechanism(number), purpose=purpose).real[:, 0]
+        kept = most_frequent(tuple(zip(column.listed, counts.tolist(), strict=True)), most_categories(column))
+        places = [column.listed.index(category) for category in kept]
+        if counts[places].sum() < STANDS_OUT[self.noise] * self._stddev(number) * math.sqrt(len(kept)):
+            useless.append(f"{column.name!r} (its most frequent categories are no more than noise)")
+        return kept
+
+    def _target(self, aggregator: Aggregator, useless: list[str]) -> tuple[Target, str | None]:
         """The target, and what to warn of its classes."""
         number, column = len(self.columns.features), self.columns.target
-        match column.kind:
+        declared = require_target(column.given) if isinstance(column.given, Feature) else None
+        if declared is not None:
+            return declared, None
+        name = column.name if column.given is None else column.given.name
+        match column.read_as:
             case "numeric":
-                low, high = self._bounds(aggregator, number, "the target", useless)
-                return Numeric(column.name, low, high), None
+                low, high = within(column.given, *self._bounds(aggregator, number, "the target", useless))
+                return Numeric(name, low, high), None
             case "boolean":
-                return Categorical(column.name, (False, True)), None
+                return Categorical(name, (False, True)), None
             case "text" | "codes":
                 found = self._keys(aggregator, number, "the target")
                 if found is None:
-                    useless.append(f"{column.name!r} ({TOO_MANY})")
+                    useless.append(f"{name!r} ({TOO_MANY})")
                 found = found or ()
-                classes = some_classes(found, text=column.kind == "text", most=self.most_classes)
-                return Categorical(column.name, classes), class_warning(len(found), classes)
+                classes = some_classes(found, text=column.read_as == "text", most=self.most_classes)
+                return Categorical(name, classes), class_warning(len(found), classes)
+            case "dates" | "instants":
+                raise SchemaError(f"the target {name!r} is a date")  # refused with the types
 
     def _bounds(self, aggregator: Aggregator, number: int, what: str, useless: list[str]) -> tuple[float, float]:
         query, purpose = self._bins(number), f"schema: bounds of {what}"
@@ -279,20 +318,24 @@ class SchemaPurchase:
         counts = release.real[:, 0]
         low, high = likely_range(counts, edges, per_bin=PER_BIN * self._stddev(number), full=full)
         why = self._why_useless(number, counts, edges.index(low), edges.index(high))
+        numeric = self._all[number].read_as == "numeric"
         if why is not None:
-            useless.append(f"{self._all[number].name!r} (its range [{low:.3g}, {high:.3g}] is {why})")
+            shown = f"[{low:.3g}, {high:.3g}]" if numeric else f"{spelled_days(low)} to {spelled_days(high)}"
+            useless.append(f"{self._all[number].name!r} (its range {shown} is {why})")
         return low, high
 
     def _bins(self, number: int) -> ValueCounts:
-        return ValueCounts(column=number, edges=bin_edges(self.bins_per_octave(number)))
+        edges = bin_edges if self._all[number].read_as == "numeric" else date_edges
+        return ValueCounts(column=number, edges=edges(self.bins_per_octave(number)))
 
     def _why_useless(self, number: int, counts: NDArray[np.float64], first: int, last: int) -> str | None:
         """What is wrong with a range of bins from `first` up to `last`, by the released counts; None for nothing."""
         noise = STANDS_OUT[self.noise] * self._stddev(number)
         total, bins, zero = float(counts[first:last].sum()), last - first, len(counts) // 2
+        numeric = self._all[number].read_as == "numeric"
         if total < noise * math.sqrt(bins):
             return "no more than noise"
-        if first <= zero < last and total - counts[zero] <= noise * math.sqrt(bins - 1):
+        if numeric and first <= zero < last and total - counts[zero] <= noise * math.sqrt(bins - 1):
             return "0, and noise beside it"
         return None
 
@@ -301,6 +344,8 @@ class SchemaPurchase:
 
     def bins_per_octave(self, number: int) -> int:
         """How finely a column's values are told apart: the more finely, the more rows there are to a stddev of noise.
+
+        Parts of an octave of numbers, or of a year of dates.
 
         docs/explanation/bought-schema.md#bought-schema-bounds.
         """
@@ -322,10 +367,17 @@ class SchemaPurchase:
 
     def to_record(self) -> dict[str, object]:
         """Plain JSON values."""
-        record: dict[str, Any] = dataclasses.asdict(self)
+        columns = self.columns
+        record: dict[str, Any] = {
+            each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.name != "columns"
+        }
         record["adjacency"] = self.adjacency.value
-        if not self.columns.at_owners:  # as records were before there were others
-            del record["columns"]["at_owners"]
+        record["columns"] = {
+            "features": [_column_record(column) for column in columns.features],
+            "target": _column_record(columns.target),
+            # As records were before there were others.
+            **({"at_owners": True} if columns.at_owners else {}),
+        }
         return record
 
     @classmethod
@@ -333,11 +385,21 @@ class SchemaPurchase:
         """The inverse of `to_record`."""
         columns = record["columns"]
         typed = TypedColumns(
-            features=tuple(TypedColumn(**column) for column in columns["features"]),
-            target=TypedColumn(**columns["target"]),
+            features=tuple(map(_column_of, columns["features"])),
+            target=_column_of(columns["target"]),
             at_owners=columns.get("at_owners", False),
         )
         return cls(**{**record, "columns": typed, "adjacency": Adjacency(record["adjacency"])})
+
+
+def _column_record(column: TypedColumn) -> dict[str, object]:
+    given = {} if column.given is None else {"given": record_of(column.given)}
+    return {"name": column.name, "kind": column.kind, **given}
+
+
+def _column_of(record: dict[str, Any]) -> TypedColumn:
+    given = column_in(record["given"], "given") if "given" in record else None
+    return TypedColumn(record["name"], record["kind"], given)
 
 
 def schema_share(value: object) -> float:
@@ -354,113 +416,15 @@ def schema_share(value: object) -> float:
 
 def keyed_names(columns: TypedColumns) -> list[str]:
     """The columns whose categories are estimated, which needs a delta."""
-    return [column.name for column in (*columns.features, columns.target) if column.kind in KEYED]
-
-
-@functools.cache
-def bin_edges(per_octave: int) -> tuple[float, ...]:
-    """Even steps of each octave on both sides of 0, one bin around 0, and one beyond at each end; rising."""
-    steps = [1.0 + i / per_octave for i in range(per_octave)]
-    positive = [step * 2.0**octave for octave in OCTAVES for step in steps] + [2.0**OCTAVES.stop]
-    return (*(-edge for edge in reversed(positive)), *positive)
-
-
-ANY_BINS = ValueCounts(column=0, edges=(-1.0, 1.0))
-"""Whatever the bins, one row moves one count."""
-
-
-def likely_range(
-    counts: NDArray[np.float64], edges: tuple[float, ...], *, per_bin: float, full: float
-) -> tuple[float, float]:
-    """The ends of the run of bins that stands out most from the noise, and of bins far from it that are surely full.
-
-    docs/explanation/bought-schema.md#bought-schema-bounds.
-
-    Args:
-        counts: released, float64 (n_bins,).
-        edges: n_bins + 1, rising.
-        per_bin: what each bin of the run costs, in rows: the run has the largest sum of (count - per_bin).
-        full: the count from which a bin is surely full, in rows.
-    """
-    sums = np.concatenate([[0.0], np.cumsum(counts - per_bin)])
-    lowest = np.minimum.accumulate(sums[:-1])
-    last = int(np.argmax(sums[1:] - lowest))
-    first = int(np.argmin(sums[: last + 1]))
-    outposts = np.flatnonzero(counts >= full)
-    if outposts.size:
-        first, last = min(first, int(outposts[0])), max(last, int(outposts[-1]))
-    return edges[first], edges[last + 1]
-
-
-def some_classes(found: tuple[tuple[Category, int], ...], *, text: bool, most: int) -> tuple[Category, ...]:
-    """The classes that showed, of one type, so that they sort, the commonest first; a placeholder where none did.
-
-    Args:
-        found: released (class, noisy number of rows).
-        text: whether the placeholder for no class at all is a string.
-        most: how many are kept, the commonest ones.
-    """
-    ranked = [key for key, _ in sorted(found, key=lambda item: -item[1])]
-    if not ranked:
-        return (NO_TEXT if text else NO_CODE,)
-    strings = isinstance(ranked[0], str)
-    return tuple([key for key in ranked if isinstance(key, str) is strings][:most])
-
-
-def with_two_classes(schema: Schema) -> Schema:
-    """The schema, with a class beside an only one, so that a plan for two or more can be carried out."""
-    target = schema.target
-    if not isinstance(target, Categorical) or len(target.categories) > 1:
-        return schema
-    (only,) = target.categories
-    pair = (NO_TEXT, "(none)") if isinstance(only, str) else (NO_CODE, 1)
-    other = next(each for each in pair if each != only)
-    return dataclasses.replace(schema, target=Categorical(target.name, (only, other)))
+    return [column.name for column in (*columns.features, columns.target) if column.keyed]
 
 
 def any_schema(columns: TypedColumns) -> Schema:
     """Some schema of these columns, for a rehearsal without rows."""
-
-    def feature(column: TypedColumn, *, missing: bool) -> Feature:
-        match column.kind:
-            case "numeric":
-                return Numeric(column.name, -1.0, 1.0, missing=missing)
-            case "boolean":
-                return Categorical(column.name, (False, True), missing=missing)
-            case "text":
-                return Categorical(column.name, ("a", "b"), missing=missing)
-            case "codes":
-                return Categorical(column.name, (0, 1), missing=missing)
-
-    features = tuple(feature(column, missing=True) for column in columns.features)
-    return Schema(features=features, target=feature(columns.target, missing=False))
-
-
-def class_warning(found: int, classes: tuple[Category, ...]) -> str | None:
-    """What to warn of: classes that are left out, or too few to tell apart. From released values alone.
-
-    Args:
-        found: how many classes showed.
-        classes: the ones that are learned, or a placeholder.
-    """
-    declare = "declare the classes in the schema (ledgerwood.Categorical), which costs nothing, or raise epsilon"
-    if not found:
-        return (
-            "no class showed in the privately estimated schema: every row is predicted as the placeholder "
-            f"{classes[0]!r}; {declare}"
-        )
-    if len(classes) < found:
-        return (
-            f"{found} classes showed in the privately estimated schema, and {len(classes)} of them are learned, the "
-            "commonest ones of one type (strings or numbers): rows of the others take no part; raise n_estimators "
-            f"where there are fewer trees than classes, or {declare}"
-        )
-    if len(classes) == 1:
-        return (
-            f"one class, {classes[0]!r}, showed in the privately estimated schema: every row is predicted as "
-            f"it; {declare}"
-        )
-    return None
+    target = require_target(placeholder(columns.target))
+    assert target is not None  # a column
+    features = tuple(map(placeholder, columns.features))
+    return Schema(features=features, target=dataclasses.replace(target, missing=False))
 
 
 def rows_with_schema(
