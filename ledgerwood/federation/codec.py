@@ -31,7 +31,10 @@ _ROOMS = ("ledgerwood.curator.queries", "ledgerwood.mechanisms", "ledgerwood.sec
 _MODULES = (
     "ledgerwood.ensemble",
     "ledgerwood.feature_cells",
-    "ledgerwood.schema",
+    "ledgerwood.schema.declared",
+    "ledgerwood.schema.features",
+    "ledgerwood.schema.dates",
+    "ledgerwood.schema.opens",
     "ledgerwood.curator.inputs.typed_columns",
     "ledgerwood.curator.places.federated_rows",
     "ledgerwood.federation.messages",

@@ -3,32 +3,45 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar, final
 
+from ledgerwood import _validate
 from ledgerwood.errors import BadMessage
 from ledgerwood.federation.codec import unpack
 from ledgerwood.federation.messages import NotTold, Ready, Refusal
 from ledgerwood.federation.transport import Transport
 
 R = TypeVar("R")
+_NO_ANSWER = "no answer in time"
 
 
 @final
 class Exchanges:
-    """Asks owners through a transport, and reads what they reply.
+    """Asks owners through a transport, and reads what they reply. Owners have numbers, by their places, from 0.
 
     Args:
         transport: reaches the owners.
     """
 
-    __slots__ = ("_transport", "bytes_down", "bytes_up", "owners", "reasons", "setup", "silent")
+    __slots__ = ("_names", "_transport", "bytes_down", "bytes_up", "reasons", "setup", "silent")
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self.owners = transport.clients
+        # As the transport calls them.
+        self._names: tuple[int, ...] = _validate.items("clients", transport.clients, "owners")
         self.bytes_up = self.bytes_down = 0
         self.reasons: dict[int, str] = {}
         self.silent: set[int] = set()
         """Who did not answer the last exchange at all."""
         self.setup: dict[int, bytes] = {}
+        """What began the session, for processes that were not told."""
+
+    @property
+    def owners(self) -> int:
+        """How many there are."""
+        return len(self._names)
+
+    def reason(self, owner: int) -> str:
+        """Why an owner gave no reply."""
+        return self.reasons.get(owner, _NO_ANSWER)
 
     def asked(
         self,
@@ -63,12 +76,13 @@ class Exchanges:
         self.bytes_down += sum(map(len, requests.values()))
         found: dict[int, R] = {}
         untold: dict[int, int] = {}
-        replies = self._transport.exchange(requests, what=what)
-        self.silent = {owner for owner in requests if replies.get(owner) is None}
+        names = self._names
+        replies = self._transport.exchange({names[owner]: request for owner, request in requests.items()}, what=what)
+        self.silent = {owner for owner in requests if replies.get(names[owner]) is None}
         for owner in requests:
-            packed = replies.get(owner)
+            packed = replies.get(names[owner])
             if packed is None:
-                self.reasons[owner] = self._transport.silent.get(owner, "no answer in time")
+                self.reasons[owner] = self._transport.silent.get(names[owner], _NO_ANSWER)
                 continue
             self.bytes_up += len(packed)
             try:

@@ -174,6 +174,12 @@ class Willing:
     signature: bytes
     n_rows: int
 
+    def __post_init__(self) -> None:
+        for name, value, sizes in (("key", self.key, (32,)), ("signature", self.signature, (0, 64))):
+            if type(value) is not bytes or len(value) not in sizes:
+                raise BadMessage(f"the {name} of an owner has {sizes[-1]} bytes")
+        _validate.count("n_rows", self.n_rows, "rows", minimum=0)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.events.shares import require_shared_noise
 from ledgerwood.curator.places.federated_plans import require_plain, require_whole
 from ledgerwood.curator.places.federated_rows import FitTerms, NoiseBy
-from ledgerwood.federation.account import require_server
 from ledgerwood.federation.messages import FederationTerms
+from ledgerwood.federation.owners.account_terms import require_server
 from ledgerwood.secure_aggregation import ClientRegistry, SumTerms
 
 _SESSION_BYTES = 16

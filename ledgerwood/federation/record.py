@@ -41,6 +41,7 @@ class FederationRecord:
         degree, threshold: of secure aggregation: neighbours of each owner, and shares that open a seed.
         setup_bytes: up and down, before the first question.
         rounds: in their order.
+        absent: the owners that did not answer when the fit began, and took no part, by number.
     """
 
     session: str
@@ -49,6 +50,7 @@ class FederationRecord:
     threshold: int
     setup_bytes: int
     rounds: tuple[RoundRecord, ...] = field(repr=False)
+    absent: tuple[int, ...] = ()
 
     @property
     def seconds(self) -> float:

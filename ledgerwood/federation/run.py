@@ -21,10 +21,11 @@ from ledgerwood.curator import column_count
 from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.curator.queries.declared import DeclaredStatistic
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import Owner, OwnRows, identity_at
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.own import OwnRows, identity_at
+from ledgerwood.federation.owners.owner import Owner
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.federation.training import require_trainer, train
 from ledgerwood.federation.transport import LocalTransport
 from ledgerwood.schema import Schema
@@ -97,6 +98,9 @@ def federate(
             else ClientAccount(ledgers[number])
             for number in range(len(own))
         ]
+        for account in accounts if ledgers is not None else ():
+            if not account.path.is_file():
+                raise InvalidParameter(f"ledgers: there is no ledger at {account.path}: make one by Ledger.open")
         if engine == "process":
             owners = [
                 Owner(

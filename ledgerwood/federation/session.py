@@ -7,13 +7,9 @@ docs/explanation/federation.md#federation-rounds.
 import dataclasses
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, final
-
-import numpy as np
 
 from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import PrivacyUnit
@@ -28,100 +24,33 @@ from ledgerwood.curator.places.federated_rows import (
 from ledgerwood.curator.queries.declared import DeclaredStatistic
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
-from ledgerwood.errors import (
-    FederationRefused,
-    OwnersLost,
-    PrivacyError,
-    RoundViolation,
-    SchemaError,
-    SumIncomplete,
-)
-from ledgerwood.federation.codec import RepeatedValues, pack
+from ledgerwood.errors import FederationRefused, RoundViolation, SchemaError
+from ledgerwood.federation.agreed import coin_purpose, version
+from ledgerwood.federation.codec import pack
 from ledgerwood.federation.exchanges import Exchanges
 from ledgerwood.federation.messages import (
     PROTOCOL,
-    Ask,
     Begin,
     ColumnNames,
     Describe,
-    Endorsed,
     FederationTerms,
     Hello,
-    Opened,
     Ready,
-    Survivors,
-    Uploaded,
     Willing,
     schema_digest,
 )
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import coin_purpose, sum_context, version
-from ledgerwood.federation.record import FederationRecord, RoundRecord
+from ledgerwood.federation.record import FederationRecord
+from ledgerwood.federation.rounds import Rounds
 from ledgerwood.federation.transport import Transport
 from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.schema import Schema
-from ledgerwood.secure_aggregation import Roster, ServerSum
+from ledgerwood.secure_aggregation import Roster
 
-MOST_ATTEMPTS = 8
-"""Attempts at one question before the fit ends."""
-_PATIENCE = 3
-"""Rounds in a row without an answer after which an owner is not asked any more; and times that it is asked to begin."""
+_TIMES = 3
+"""How often an owner is asked to begin."""
 _PAUSE = 4.0
 """Seconds, at least, from the first time that an owner is asked to begin to the second; twice as many to the third."""
-_SPENT = (
-    "What the ledgers granted to this fit stays spent, and no model was released; nothing was released that the "
-    "server's ledger does not have"
-)
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Question:
-    """A question on its way: what is asked, and the repeated values that go with it."""
-
-    question: OwnersQuestion
-    packed: bytes
-    known: int
-    schema: bytes
-    call: int
-
-    def ask(self, session: bytes, round_: int, attempt: int, live: Collection[int], values: list[bytes]) -> Ask:
-        """The request to owners that have the values before `known`."""
-        asked = self.question
-        return Ask(
-            session=session, round=round_, attempt=attempt, live=tuple(sorted(live)), draw=asked.draw,
-            is_choice=asked.is_choice, packed=self.packed, known=self.known, news=tuple(values[self.known :]),
-            schema=self.schema, call=self.call,
-        )  # fmt: skip
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Unmasking:
-    """What comes after the uploads of one attempt: who was asked, who answered, and who has endorsed that."""
-
-    session: bytes
-    number: int
-    attempt: int
-    live: frozenset[int]
-    survivors: frozenset[int]
-    question: bytes
-    endorsements: dict[int, bytes] = field(default_factory=dict)
-
-    def requests(
-        self, kind: Any, owners: Collection[int], shares: Callable[[int], dict[int, bytes]] = lambda _: {}
-    ) -> dict[int, bytes]:
-        """The requests of this kind to some owners."""
-        return {
-            owner: pack(
-                Survivors(
-                    session=self.session, round=self.number, attempt=self.attempt, kind=kind,
-                    live=tuple(sorted(self.live)), uploaded=tuple(sorted(self.survivors)), shares=shares(owner),
-                    endorsements=self.endorsements, question=self.question,
-                )
-            )
-            for owner in sorted(owners)
-        }  # fmt: skip
 
 
 @final
@@ -139,21 +68,20 @@ class FederationSession(AbstractOwners):
     def __init__(self, transport: Transport, options: FederationOptions) -> None:
         self._options = options
         self._exchanges = Exchanges(transport)
-        self._owners = self._exchanges.owners
-        if len(self._owners) < 2:
-            raise _validate.fail("clients", len(self._owners), ">= 2: the sum of one client hides nothing", "clients")
+        self._n = self._exchanges.owners
+        if self._n < 2:
+            raise _validate.fail("clients", self._n, ">= 2: the sum of one client hides nothing", "clients")
         self._terms: FederationTerms | None = None
         self._secret = b""
         self._hello: tuple[Hello, ...] = ()
-        self._willing: tuple[Willing, ...] = ()
+        self._absent: frozenset[int] = frozenset()
+        self._willing: dict[int, Willing] = {}
         self._roster: Roster | None = None
         self._begins: dict[int, Begin] = {}
         self._schema = b""
-        self._repeated = RepeatedValues()
-        self._missed: Counter[int] = Counter()
-        self._rounds: list[RoundRecord] = []
+        self._rounds: Rounds | None = None
         self._setup_bytes = 0
-        self._call, self._asked = 1, 0
+        self._call = 1
 
     # --------------------------------------------------------------------------------------------------- what is said
 
@@ -186,16 +114,22 @@ class FederationSession(AbstractOwners):
     @property
     def assumption(self) -> str:
         """See `AbstractOwners`."""
-        return self.terms.assumption
+        absent = f"; {len(self._absent)} of the owners did not answer when the fit began, and took no part"
+        return self.terms.assumption + (absent if self._absent else "")
 
     @property
     def record(self) -> FederationRecord:
         """What was done so far."""
         terms = self.terms
         return FederationRecord(
-            session=terms.session.hex(), owners=len(self._owners), degree=terms.sums.degree,
-            threshold=terms.sums.threshold, setup_bytes=self._setup_bytes, rounds=tuple(self._rounds),
-        )  # fmt: skip
+            session=terms.session.hex(),
+            owners=self._n,
+            degree=terms.sums.degree,
+            threshold=terms.sums.threshold,
+            setup_bytes=self._setup_bytes,
+            rounds=() if self._rounds is None else tuple(self._rounds.records),
+            absent=tuple(sorted(self._absent)),
+        )
 
     # ------------------------------------------------------------------------------------------------------ beginning
 
@@ -203,13 +137,14 @@ class FederationSession(AbstractOwners):
         """See `AbstractOwners`."""
         typed = numeric_target if schema is None else None
         request = pack(Describe(protocol=PROTOCOL, version=version(), numeric_target=typed))
-        found = self._from_all(dict.fromkeys(range(len(self._owners)), request), ColumnNames, "columns")
-        for number, each in enumerate(found):
-            if each != found[0]:
+        asked = dict.fromkeys(range(self._n), request)
+        found = self._from_all(asked, ColumnNames, "columns", spare=self._spare)
+        place, first = next(iter(found.items()))
+        for number, each in found.items():
+            if each != first:
                 raise SchemaError(
-                    f"owners 0 and {number} have other columns: {found[0].shown} and {each.shown}. Nothing was spent"
+                    f"owners {place} and {number} have other columns: {first.shown} and {each.shown}. Nothing was spent"
                 )
-        first = found[0]
         if schema is not None:
             return empty_rows(schema, first.n_features, first.names)
         if first.columns is None:
@@ -223,68 +158,99 @@ class FederationSession(AbstractOwners):
             raise RoundViolation("a federation's session is of one fit: make another one")
         self._options.require(fit.event)
         self._secret = os.urandom(32) if fit.seeded else b""
-        self._terms = self._options.terms(fit, len(self._owners))
-        self._hello = tuple(
-            Hello(terms=self._terms, number=number, secret=self._secret) for number in range(len(self._owners))
-        )
-        self._willing = self._from_all({each.number: pack(each) for each in self._hello}, Willing, "hello")
+        self._terms = self._options.terms(fit, self._n)
+        self._hello = tuple(Hello(terms=self._terms, number=number, secret=self._secret) for number in range(self._n))
+        # The calls of a stream have the same owners, all of them: who were absent from one would be lost for all.
+        spare = 0 if fit.stream else self._spare
+        asked = {each.number: pack(each) for each in self._hello}
+        self._willing = self._from_all(asked, Willing, "hello", spare=spare)
+        self._roster = self._joined()
         yield
 
-    def _from_all(self, requests: Mapping[int, bytes], kind: Any, what: str) -> tuple[Any, ...]:
-        """The replies of all owners; who is silent is asked again a little later, since its process may be starting.
+    def _joined(self) -> Roster:
+        """The keys of the owners that take part; nothing is spent yet.
 
         Raises:
-            FederationRefused: it names the owners that gave none, with their reasons.
+            FederationRefused: two of them have one key, or one has not signed.
+            SumRefused: a key that is not signed as the registry demands.
+        """
+        registry, owner_of = self._options.registry, dict[bytes, int]()
+        for number, each in self._willing.items():
+            first = owner_of.setdefault(each.key, number)
+            if first != number:
+                raise FederationRefused(
+                    f"owners {first} and {number} have the same secret key: each owner makes its own key file. "
+                    "Nothing was spent"
+                )
+            if registry is not None and not each.signature:
+                raise FederationRefused(f"owner {number} has not signed its key. Nothing was spent")
+        keys, signatures = [b""] * self._n, [b""] * self._n  # of who did not join: empty
+        for number, each in self._willing.items():
+            keys[number], signatures[number] = each.key, each.signature
+        roster = Roster(
+            session=self.terms.session, keys=tuple(keys), signatures=() if registry is None else tuple(signatures)
+        )
+        if registry is not None:
+            roster.check(registry)
+        return roster
+
+    @property
+    def _spare(self) -> int:
+        """How many owners may be absent from all of a fit: as many as may be missing in a round."""
+        return self._n - self._options.tolerance.least(self._n)
+
+    def _from_all(self, requests: Mapping[int, bytes], kind: Any, what: str, *, spare: int = 0) -> dict[int, Any]:
+        """The replies of all owners; who is silent is asked again a little later, since its process may be starting.
+
+        Who was silent all the time before is asked once.
+
+        Args:
+            requests: by number of the owner.
+            kind: of reply.
+            what: is asked, for logs.
+            spare: silent owners that may be left out, at most.
+
+        Raises:
+            FederationRefused: it names the owners that refused, or were silent beyond that, with their reasons.
         """
         found: dict[int, Any] = {}
         silent, began = list(requests), 0.0
-        for again in range(_PATIENCE):
-            if again and silent:
+        for again in range(_TIMES):
+            waited = [number for number in silent if not again or number not in self._absent]
+            if not waited:
+                break
+            if again:
                 time.sleep(max(began + again * _PAUSE - time.monotonic(), 0.0))
-            if silent:
-                began = time.monotonic()
-                found |= self._replies({number: requests[number] for number in silent}, kind, what)
-                silent = [number for number in silent if self._owners[number] in self._exchanges.silent]
+            began = time.monotonic()
+            found |= self._exchanges.asked({number: requests[number] for number in waited}, kind, what=what)
+            quiet = self._exchanges.silent
+            silent = [number for number in silent if number not in waited or number in quiet]
         missing = [number for number in requests if number not in found]
-        if missing:
-            shown = "; ".join(f"owner {number}: {self._reason(number)}" for number in missing[:5])
+        if len(missing) > len(silent) or len(silent) > spare:
+            shown = "; ".join(f"owner {number}: {self._exchanges.reason(number)}" for number in missing[:5])
             more = f"; and {len(missing) - 5} more" if len(missing) > 5 else ""
             raise FederationRefused(
                 f"{len(missing)} of {len(requests)} owners do not take part. {shown}{more}. Nothing was spent"
             )
-        return tuple(found[number] for number in requests)
-
-    def _reason(self, number: int) -> str:
-        return self._exchanges.reasons.get(self._owners[number], "no answer in time")
-
-    def _replies(self, requests: Mapping[int, bytes], kind: type[Any], what: str, **again: Any) -> dict[int, Any]:
-        """The replies by number of the owner."""
-        numbers = {self._owners[number]: number for number in requests}
-        found = self._exchanges.asked(
-            {self._owners[number]: request for number, request in requests.items()}, kind, what=what, **again
-        )
-        return {numbers[owner]: reply for owner, reply in found.items()}
+        self._absent = frozenset(silent)
+        return {number: found[number] for number in requests if number in found}
 
     def begin(self) -> None:
         """See `AbstractOwners`."""
-        if self._roster is not None:
+        if self._rounds is not None:
             return
-        keys = tuple(each.key for each in self._willing)
-        registry = self._options.registry
-        signatures = tuple(each.signature for each in self._willing) if registry is not None else ()
-        self._roster = Roster(session=self.terms.session, keys=keys, signatures=signatures)
-        if registry is not None:
-            self._roster.check(registry)
+        assert self._roster is not None  # `session`
+        self._rounds = Rounds(self._exchanges, self.terms, self._roster, self._options.registry)
         self._tell()
         self._setup_bytes = self._exchanges.bytes_up + self._exchanges.bytes_down
 
     def _tell(self) -> None:
-        """Tell all owners of the session, and of the call."""
-        assert self._roster is not None  # `begin`
+        """Tell all owners that take part of the session, and of the call."""
+        assert self._roster is not None  # `session`
         keys, signatures, offset = self._roster.keys, self._roster.signatures, 0
-        for owner, hello, willing in zip(self._owners, self._hello, self._willing, strict=True):
-            self._begins[owner] = Begin(hello=hello, keys=keys, signatures=signatures, offset=offset)
-            self._exchanges.setup[owner] = pack(self._begins[owner])
+        for number, willing in self._willing.items():
+            self._begins[number] = Begin(hello=self._hello[number], keys=keys, signatures=signatures, offset=offset)
+            self._exchanges.setup[number] = pack(self._begins[number])
             offset += willing.n_rows
         # Who does not answer now is told again with the first question.
         self._exchanges.asked(self._exchanges.setup, Ready, what="begin")
@@ -295,9 +261,10 @@ class FederationSession(AbstractOwners):
         self._hello = tuple(dataclasses.replace(each, call=self._call) for each in self._hello)
         self._willing = self._from_all({each.number: pack(each) for each in self._hello}, Willing, "hello")
         roster = self._roster
-        if roster is None or any(each.key != key for each, key in zip(self._willing, roster.keys, strict=True)):
+        if roster is None or any(each.key != roster.keys[number] for number, each in self._willing.items()):
             raise FederationRefused("the owners of a stream stay the same, with their keys. Nothing was spent")
-        self._missed.clear()
+        if self._rounds is not None:
+            self._rounds.go_on()
         self._tell()
 
     def found(self, schema: Schema) -> None:
@@ -323,106 +290,6 @@ class FederationSession(AbstractOwners):
 
     def sums(self, question: OwnersQuestion) -> Integers:
         """See `AbstractOwners`."""
-        terms, began = self.terms, time.perf_counter()
-        known = len(self._repeated.packed)
-        asked_for = question.query
-        named = NamedStatistic.of(asked_for) if isinstance(asked_for, DeclaredStatistic) else asked_for
-        packed = pack((named, question.mechanism), self._repeated)
-        asked = _Question(question=question, packed=packed, known=known, schema=self._schema, call=self._call)
-        self._asked += 1  # a round that was lost has used its number up
-        number, up, down = self._asked, self._exchanges.bytes_up, self._exchanges.bytes_down
-        everybody = frozenset(each for each in range(len(self._owners)) if self._missed[each] < _PATIENCE)
-        live = everybody
-        for attempt in range(1, MOST_ATTEMPTS + 1):
-            if len(live) < terms.least:
-                live = everybody
-            if len(live) < terms.least:
-                break
-            total, survivors = self._attempt(asked, number, attempt, live)
-            if total is not None:
-                self._rounds.append(
-                    RoundRecord(
-                        number=number, attempts=attempt, asked=tuple(sorted(live)), survivors=tuple(sorted(survivors)),
-                        words=total.size, seconds=time.perf_counter() - began,
-                        bytes_up=self._exchanges.bytes_up - up, bytes_down=self._exchanges.bytes_down - down,
-                    )
-                )  # fmt: skip
-                return total
-            live = survivors
-        lost = sorted(set(range(len(self._owners))) - live)[:3]
-        why = "; ".join(f"owner {each}: {self._reason(each)}" for each in lost)
-        raise OwnersLost(
-            f"round {number} was not unmasked: fewer than {terms.least} of {len(self._owners)} owners answered it. "
-            f"{why}. {_SPENT}"
-        )
-
-    def _attempt(
-        self, asked: _Question, number: int, attempt: int, live: frozenset[int]
-    ) -> tuple[Integers | None, frozenset[int]]:
-        """The total and its survivors; or None, and the owners with whom another attempt may be made.
-
-        Raises:
-            OwnersLost: the survivors were final, and too few of them opened the seeds.
-        """
-        terms = self.terms
-        assert self._roster is not None  # `begin`
-        values = self._repeated.packed
-        ask = asked.ask(terms.session, number, attempt, live, values)
-        question = ask.digest(self._repeated.digest)
-        context = sum_context(terms, number, attempt, question)
-
-        def again(_: int, known: int) -> bytes:
-            own = dataclasses.replace(asked, known=known)
-            return pack(own.ask(terms.session, number, attempt, live, values))
-
-        uploads = self._replies(dict.fromkeys(sorted(live), pack(ask)), Uploaded, "upload", again=again)
-        shape = Counter(each.shape for each in uploads.values()).most_common(1)[0][0] if uploads else ()
-        total = ServerSum(
-            terms=terms.sums, roster=self._roster, context=context, live=live, length=int(np.prod(shape, dtype=int)),
-            registry=self._options.registry,
-        )  # fmt: skip
-        for owner, reply in uploads.items():
-            with self._told(owner):
-                total.add(owner, reply.upload)
-        survivors = frozenset(total.uploaded)
-        for owner in live:
-            self._missed[owner] = 0 if owner in survivors else self._missed[owner] + 1
-        if len(survivors) < terms.least:
-            return None, survivors
-        try:
-            total.close()
-        except SumIncomplete:  # nothing was opened: others may be back for another attempt
-            return None, survivors
-        after = _Unmasking(
-            session=terms.session, number=number, attempt=attempt, live=live, survivors=survivors, question=question
-        )
-        if terms.sums.active:
-            for owner, signed in self._replies(after.requests("endorse", survivors), Endorsed, "endorse").items():
-                with self._told(owner):
-                    total.add_endorsement(owner, signed.signature)
-            try:
-                after = dataclasses.replace(after, endorsements=dict(total.endorsements))
-            except SumIncomplete:
-                return None, survivors
-        for owner, found in self._replies(after.requests("recover", total.to_recover), Opened, "recover").items():
-            with self._told(owner):
-                total.add_pair_keys(owner, found.opened)
-        if total.to_recover:  # nothing was opened
-            return None, survivors - total.to_recover
-        requests = after.requests("unmask", survivors, total.shares_for)
-        for owner, found in self._replies(requests, Opened, "unmask").items():
-            with self._told(owner):
-                total.add_opened(owner, found.opened)
-        try:
-            return total.total().view(np.int64).reshape(shape), survivors
-        except SumIncomplete as error:
-            problem = str(error)
-        raise OwnersLost(f"round {number} could not be unmasked: {problem}. {_SPENT}")
-
-    @contextmanager
-    def _told(self, owner: int) -> Iterator[None]:
-        """Keep what is wrong with an owner's answer as the reason why it counts as missing."""
-        try:
-            yield
-        except PrivacyError as error:
-            self._exchanges.reasons[self._owners[owner]] = str(error)
+        if self._rounds is None:
+            raise RoundViolation("no draw was made in this federation's session")
+        return self._rounds.sums(question, schema=self._schema, call=self._call)

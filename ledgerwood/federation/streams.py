@@ -11,10 +11,11 @@ from typing import Any, Self, final
 from ledgerwood import _validate
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import Owner, OwnRows, identity_at
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.own import OwnRows, identity_at
+from ledgerwood.federation.owners.owner import Owner
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.federation.session import FederationSession
 from ledgerwood.federation.transport import LocalTransport, Transport
 from ledgerwood.trainers.base.streams import AbstractStreamEstimator

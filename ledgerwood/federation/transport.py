@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, final
 
 from ledgerwood import _validate
-from ledgerwood.federation.owner import Owner
+from ledgerwood.federation.owners.owner import Owner
 
 
 class Transport(Protocol):

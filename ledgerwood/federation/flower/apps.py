@@ -14,15 +14,15 @@ from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.curator.queries.declared import DeclaredStatistic
 from ledgerwood.errors import FederationRefused
-from ledgerwood.federation.account import ClientAccount
+from ledgerwood.federation.agreed import is_setup
 from ledgerwood.federation.flower.client import ClientMain, app_that_answers, bytes_in
 from ledgerwood.federation.flower.server import ServerMain, app_that
 from ledgerwood.federation.flower.transport import BYTES, TIMEOUT, FlowerTransport, require_flower
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import is_setup
-from ledgerwood.federation.owner_service import Answering, OwnerSocket, Place, Rows, forwarded, owner_with
-from ledgerwood.federation.policy import OwnerPolicy
-from ledgerwood.federation.training import train
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.policy import OwnerPolicy
+from ledgerwood.federation.owners.service import Answering, OwnerSocket, Place, Rows, forwarded, owner_with
+from ledgerwood.federation.training import require_trainer, train
 from ledgerwood.schema import Schema
 from ledgerwood.secure_aggregation import ClientRegistry
 from ledgerwood.trainers.base.trainer import AbstractTrainer
@@ -96,6 +96,8 @@ def client_app(
     else:
         if ledger is None:
             raise _validate.fail("ledger", ledger, "a file: a client records what its rows took part in", "path")
+        if not callable(ledger) and not isinstance(ledger, str | Path):
+            raise _validate.fail("ledger", type(ledger), "the path of a file, or a function that returns one", "type")
         made = _Owned(
             rows=rows,
             ledger=ledger,
@@ -183,7 +185,7 @@ def server_app(
         registry: the public keys of all clients, by number, for active sessions.
         clients: how many are waited for; None takes `clients` of the run's configuration.
         model: the file that the fitted estimator is saved to; None takes `model` of the run's configuration, if any.
-        wait: for the clients to connect, seconds.
+        wait: for the clients to connect, seconds; then the fit begins without those that `dropouts` allows to miss.
         timeout: for the replies to one exchange, seconds; who has not answered by then has dropped out.
 
     Returns:
@@ -194,6 +196,9 @@ def server_app(
         InvalidParameter: a value out of its bound.
     """
     require_flower("server_app")
+    require_trainer(estimator)
+    if clients is not None:
+        _validate.count("clients", clients, "clients", minimum=2)
     options = FederationOptions(
         noise=noise, unit=unit, rows_per_client=rows_per_client, colluding=colluding, dropouts=dropouts, server=name,
         registry=registry,
@@ -205,5 +210,8 @@ def server_app(
         return train(estimator, transport, options, ledger=own)
 
     return app_that(
-        ServerMain(train=fit, clients=clients, model=None if model is None else Path(model), wait=wait, timeout=timeout)
-    )
+        ServerMain(
+            train=fit, clients=clients, model=None if model is None else Path(model), wait=wait, timeout=timeout,
+            least=options.tolerance.least,
+        )
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, final
 
 from ledgerwood.errors import FederationRefused
 from ledgerwood.federation.flower.transport import ANSWER, BYTES, NUMBER, PARTITION, RECORD
-from ledgerwood.federation.owner_service import Answering
+from ledgerwood.federation.owners.service import Answering
 
 if TYPE_CHECKING:
     from flwr.app import Context, Message, RecordDict

@@ -26,6 +26,7 @@ class ServerMain:
         model: the file that the fitted estimator is saved to; None takes `model` of the run's configuration, if any.
         wait: for the clients to connect, seconds.
         timeout: of an exchange, seconds.
+        least: how many of some number of clients suffice when `wait` is over; None: all of them.
         fitted: by the last run in this process.
     """
 
@@ -34,6 +35,7 @@ class ServerMain:
     model: Path | None
     wait: float
     timeout: float
+    least: Callable[[int], int] | None = None
     fitted: Any = field(default=None, init=False)
 
     def __call__(self, grid: "Grid", context: "Context") -> None:
@@ -54,7 +56,8 @@ class ServerMain:
             with tempfile.TemporaryFile(dir=model.parent):  # before anything is spent
                 pass
         count = _validate.count("clients", clients, "clients")
-        transport = FlowerTransport.connected(grid, count, wait=self.wait, timeout=self.timeout)
+        least = None if self.least is None else self.least(count)
+        transport = FlowerTransport.connected(grid, count, least=least, wait=self.wait, timeout=self.timeout)
         self.fitted = self.train(transport)
         if model is not None:
             self.fitted.save(model)

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 from ledgerwood import _extras, _validate
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.errors import FederationRefused, OwnersLost
-from ledgerwood.federation.account import ClientAccount
+from ledgerwood.federation.agreed import is_setup
 from ledgerwood.federation.flower.client import ClientMain, app_that_answers
 from ledgerwood.federation.flower.server import ServerMain, app_that, fitted_by
 from ledgerwood.federation.flower.transport import TIMEOUT, require_flower
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import Owner, OwnRows, identity_at, is_setup
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.own import OwnRows, identity_at
+from ledgerwood.federation.owners.owner import Owner
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.federation.training import train
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 
@@ -38,7 +40,8 @@ _QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
 }
-_STARTS = 3
+_STARTS = 6
+"""Of ray, before a simulation gives up: each gives ray's processes 30 s, which a busy machine exceeds."""
 
 
 def simulate(server_app: "ServerApp", client_app: "ClientApp", n: int, *, cores: int | None = None) -> Any:
@@ -134,11 +137,25 @@ def _ray_of_this_machine(processes: int) -> Iterator[None]:
                 break
             except Exception as error:
                 ray.shutdown()
+                _end_processes_of(error)
                 if attempt == _STARTS:
                     raise OwnersLost(f"ray did not start, {_STARTS} times ({type(error).__name__}): {error}") from error
         yield
     finally:
         ray.shutdown()
+
+
+def _end_processes_of(error: BaseException) -> None:
+    """End what a ray that failed to start has started: `ray.shutdown` does not know of it, and it would run on."""
+    from ray._private.node import Node
+
+    step = error.__traceback__
+    while step is not None:
+        starting = step.tb_frame.f_locals.get("self")
+        if isinstance(starting, Node):
+            starting.kill_all_processes(check_alive=False, wait=True)  # type: ignore[no-untyped-call]
+            return
+        step = step.tb_next
 
 
 @contextmanager

@@ -47,33 +47,37 @@ class FlowerTransport:
 
     Args:
         grid: of the run, as Flower hands it to a server app.
-        nodes: the ids of the nodes, client 0 first.
+        nodes: the ids of the nodes, client 0 first; None for a client whose node did not connect.
         timeout: of an exchange, seconds.
     """
 
     __slots__ = ("_grid", "_nodes", "_silent", "_timeout")
 
-    def __init__(self, grid: "Grid", nodes: Sequence[int], *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, grid: "Grid", nodes: Sequence[int | None], *, timeout: float = TIMEOUT) -> None:
         require_flower("FlowerTransport")
         self._grid = grid
-        self._nodes = _validate.items("nodes", nodes, "node ids")
-        if not self._nodes or len(set(self._nodes)) != len(self._nodes):
+        self._nodes: tuple[int | None, ...] = _validate.items("nodes", nodes, "node ids")
+        there = [node for node in self._nodes if node is not None]
+        if not there or len(set(there)) != len(there):
             raise _validate.fail("nodes", self._nodes, "one or more different ids", "node ids")
         self._timeout = _validate.positive("timeout", timeout, "seconds")
         self._silent: dict[int, str] = {}
 
     @classmethod
     def connected(
-        cls, grid: "Grid", clients: int, *, wait: float = TIMEOUT, timeout: float = TIMEOUT
+        cls, grid: "Grid", clients: int, *, least: int | None = None, wait: float = TIMEOUT, timeout: float = TIMEOUT
     ) -> "FlowerTransport":
         """Wait until some number of nodes have answered, and number them.
 
         Clients are numbered in the order of the nodes' `partition-id`, where each node has one in its configuration,
-        and in the order of their node ids otherwise. Nodes beyond the number that is waited for are left out.
+        and in the order of their node ids otherwise. Nodes beyond the number that is waited for are left out. A client
+        whose node did not connect in time is silent: the one without a node of its `partition-id`, where these are
+        below the number of clients; otherwise the last ones.
 
         Args:
             grid: of the run.
             clients: how many nodes are waited for.
+            least: how many of them suffice when the time is over; None: all.
             wait: for how long, seconds.
             timeout: of a later exchange, seconds.
 
@@ -82,31 +86,34 @@ class FlowerTransport:
             FederationRefused: two nodes have the same partition-id.
         """
         expected = _validate.count("clients", clients, "nodes")
+        enough = expected if least is None else _validate.count("least", least, "nodes")
         end = time.monotonic() + _validate.positive("wait", wait, "seconds")
         found: dict[int, int | None] = {}
         reasons: dict[int, str] = {}
         asked: dict[int, float] = {}
         mail = _Mail(grid)
-        while len(found) < expected:
-            left = end - time.monotonic()
-            if left <= 0:
+        late = False
+        while len(found) < expected and not (late and len(found) >= enough):
+            if late:
                 silent = [f"node {node}: {why}" for node, why in reasons.items()]
                 raise OwnersLost(
                     f"{len(found)} of {expected} nodes answered within {wait:g} seconds (wait=), and {len(asked)} were "
                     f"connected{': ' if silent else ''}{'; '.join(silent)}. Nothing was spent. Start the missing nodes"
                 )
             now = time.monotonic()
+            late = now >= end  # what has come by then is taken, however long this process was held up
             # Who has not answered for a while is asked again: its process may have been started anew.
             due = [node for node in grid.get_node_ids() if node not in found and now - asked.get(node, -1e9) > timeout]
-            mail.send(dict.fromkeys(due), NUMBER, what="number", ttl=max(left, 1.0))
+            mail.send(dict.fromkeys(due), NUMBER, what="number", ttl=max(end - now, 1.0))
             asked.update(dict.fromkeys(due, now))
             for node, reply in mail.received():
                 if reply.has_error():
                     reasons[node] = reply.error.reason or "failed"
                 elif len(found) < expected:
                     found[node] = _partition(reply)
-            mail.pause()
-        return cls(grid, _ordered(found), timeout=timeout)
+            if len(found) < expected and not late:
+                mail.pause()
+        return cls(grid, _numbered(found, expected), timeout=timeout)
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -128,16 +135,19 @@ class FlowerTransport:
         unknown = sorted(set(requests) - set(self.clients))
         if unknown:
             raise _validate.fail("requests", unknown, f"in [0, {len(self._nodes)})", "clients")
-        numbers = {self._nodes[number]: number for number in requests}
-        self._silent = dict.fromkeys(requests, f"no reply to {what!r} within {self._timeout:g} seconds")
+        nodes = {node: number for number in requests if (node := self._nodes[number]) is not None}
+        self._silent = {
+            number: f"no reply to {what!r} within {self._timeout:g} seconds"
+            if self._nodes[number] is not None
+            else "its node did not connect before the fit began"
+            for number in requests
+        }
         replies: dict[int, bytes] = {}
         mail = _Mail(self._grid)
         end = time.monotonic() + self._timeout
-        mail.send(
-            {self._nodes[number]: request for number, request in requests.items()}, ANSWER, what=what, ttl=self._timeout
-        )
-        for node in numbers.keys() - mail.waiting:
-            self._silent[numbers[node]] = "Flower did not take the message: the node is not connected"
+        mail.send({node: requests[number] for node, number in nodes.items()}, ANSWER, what=what, ttl=self._timeout)
+        for node in nodes.keys() - mail.waiting:
+            self._silent[nodes[node]] = "Flower did not take the message: the node is not connected"
         late = False
         while mail.waiting and not late:
             late = time.monotonic() >= end  # what has come by then is taken, however long this process was held up
@@ -145,10 +155,10 @@ class FlowerTransport:
                 content = _content(reply)
                 if content is None:
                     why = reply.error.reason if reply.has_error() else "the reply has no bytes"
-                    self._silent[numbers[node]] = (why or "failed")[:_LONGEST_REASON]
+                    self._silent[nodes[node]] = (why or "failed")[:_LONGEST_REASON]
                 else:
-                    replies[numbers[node]] = content
-                    del self._silent[numbers[node]]
+                    replies[nodes[node]] = content
+                    del self._silent[nodes[node]]
             if mail.waiting and not late:
                 mail.pause()
         return replies
@@ -219,11 +229,12 @@ def _partition(reply: "Message") -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
-def _ordered(found: Mapping[int, int | None]) -> list[int]:
-    """The nodes in the order of their clients' numbers."""
+def _numbered(found: Mapping[int, int | None], clients: int) -> list[int | None]:
+    """The node of each client, in the order of their numbers; None for a client without one."""
     partitions = {node: number for node, number in found.items() if number is not None}
+    missing: list[int | None] = [None] * (clients - len(found))
     if len(partitions) < len(found):
-        return sorted(found)
+        return [*sorted(found), *missing]
     by_partition: dict[int, int] = {}
     for node, number in partitions.items():
         if number in by_partition:
@@ -232,4 +243,6 @@ def _ordered(found: Mapping[int, int | None]) -> list[int]:
                 "--node-config 'partition-id=...', or none of them. Nothing was spent"
             )
         by_partition[number] = node
-    return [by_partition[number] for number in sorted(by_partition)]
+    if missing and max(by_partition) < clients:
+        return [by_partition.get(number) for number in range(clients)]
+    return [*(by_partition[number] for number in sorted(by_partition)), *missing]

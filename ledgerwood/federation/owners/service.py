@@ -21,9 +21,10 @@ from ledgerwood.accounting.adjacency import Budget, PrivacyUnit
 from ledgerwood.curator.places.federated_rows import NoiseBy
 from ledgerwood.curator.queries.declared import DeclaredStatistic
 from ledgerwood.errors import FederationRefused, OwnersLost
-from ledgerwood.federation.account import ClientAccount
-from ledgerwood.federation.owner import Owner, OwnRows, identity_at
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.own import OwnRows, identity_at
+from ledgerwood.federation.owners.owner import Owner
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.schema import Schema
 from ledgerwood.secure_aggregation import ClientRegistry
 

@@ -5,15 +5,12 @@ there, durably, before it is answered. docs/explanation/federation.md#federation
 """
 
 import dataclasses
-import hashlib
 import logging
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -22,23 +19,24 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ledgerwood.accounting.adjacency import PrivacyUnit
 from ledgerwood.accounting.events import Event, FilteredEvent
-from ledgerwood.curator.inputs.typed_columns import TypedColumns, require_labels
+from ledgerwood.curator.inputs.typed_columns import without_draft
 from ledgerwood.curator.places.federated_columns import OwnerColumns
 from ledgerwood.curator.places.federated_plans import require_planned
-from ledgerwood.curator.places.federated_rows import FitTerms, OwnersQuestion
-from ledgerwood.curator.places.messages import code_digest
+from ledgerwood.curator.places.federated_rows import OwnersQuestion
 from ledgerwood.curator.places.owner_rows import OwnerRows, columns_of
 from ledgerwood.curator.places.row_accounts import PaidSums, RowAccountsFile, RowCharges
 from ledgerwood.curator.queries.named_statistics import NamedStatistic
 from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import (
     FederationRefused,
+    InvalidParameter,
+    LedgerError,
     PrivacyError,
     RoundViolation,
     SchemaError,
 )
-from ledgerwood.federation.account import ClientAccount, SessionTerms
-from ledgerwood.federation.codec import ReadValues, kind_in, pack, unpack
+from ledgerwood.federation.agreed import coin_purpose, sum_context, version
+from ledgerwood.federation.codec import ReadValues, pack, unpack
 from ledgerwood.federation.messages import (
     PROTOCOL,
     Ask,
@@ -58,45 +56,17 @@ from ledgerwood.federation.messages import (
     Willing,
     schema_digest,
 )
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.account_terms import SessionTerms
+from ledgerwood.federation.owners.own import OwnRows, require_units
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.mechanisms import MECHANISMS, SecureRandom, SeededRandom, SkellamMechanism
 from ledgerwood.mechanisms.exact.coins import RowCoins
 from ledgerwood.schema import Schema
-from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientSums, Roster, SessionKeys, SumContext
+from ledgerwood.secure_aggregation import RANDOM_BYTES, ClientSums, Roster, SessionKeys
 
 _MOST_SESSIONS = 8
-_IDENTITY_BYTES = 32
 _LOG = logging.getLogger("ledgerwood.federation")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class OwnRows:
-    """The rows of one owner: X of shape (n_rows, n_features), y and, perhaps, weights of shape (n_rows,).
-
-    Of a stream they are the rows of the present call, with `keys` of shape (n_rows,): each row's privacy unit.
-    """
-
-    X: Any
-    y: Any
-    sample_weight: Any = None
-    keys: Any = None
-
-    def typed(self, *, numeric_target: bool) -> TypedColumns:
-        """The names and types of the columns, for a fit that estimates their schema.
-
-        Args:
-            numeric_target: whether labels are numbers.
-
-        Raises:
-            SchemaError: weights, or columns or labels of a type that cannot be estimated.
-        """
-        if self.sample_weight is not None:
-            raise SchemaError(
-                "sample_weight needs a declared schema with a weight_bound: an estimated schema does not have one"
-            )
-        require_labels(self.y, None, numeric=numeric_target)
-        return dataclasses.replace(TypedColumns.of(self.X, self.y, numeric_target=numeric_target), at_owners=True)
 
 
 @final
@@ -184,7 +154,10 @@ class Owner:
     def _willing(self, request: Hello) -> Willing:
         terms = request.terms
         self._policy.require(request)
-        self._account.could_join(_account_terms(terms))
+        try:
+            self._account.could_join(_account_terms(terms))
+        except InvalidParameter as error:  # no such file, say: its name is no server's business
+            raise LedgerError(str(error)) from error
         rows = self._rows_by(request)
         keys = SessionKeys.derived(self._identity, terms.session)
         return Willing(
@@ -201,7 +174,7 @@ class Owner:
         key = pack((fit.schema, fit.columns, fit.loss, fit.bins, terms.sums.n_clients, terms.session, hello.call))
         if self._read is None or self._read[0] != key:
             own = self._rows()
-            _require_units(own, fit)
+            require_units(own, fit)
             rows: OwnerRows | OwnerColumns
             if fit.schema is not None:
                 rows = OwnerRows.of(
@@ -209,7 +182,7 @@ class Owner:
                 )
             else:
                 assert fit.columns is not None  # `FitTerms`
-                if own.typed(numeric_target=fit.columns.target.kind == "numeric") != fit.columns:
+                if own.typed(numeric_target=fit.columns.target.kind == "numeric") != without_draft(fit.columns):
                     raise SchemaError("the columns of this owner have other names or types than the terms say")
                 rows = OwnerColumns(own.X, own.y, fit.columns)
             self._read = key, rows
@@ -238,6 +211,7 @@ class Owner:
         sums = ClientSums(
             terms=terms.sums, roster=roster, number=hello.number, keys=keys, registry=self._policy.registry
         )
+        _require_joined(terms, roster)
         rows = self._rows_by(hello)
         self._account.join(_account_terms(terms))
         # A second roster, shown to a process that was started again, would have another owner's keys in it.
@@ -406,18 +380,17 @@ def _goes_on(begun: Begin, request: Begin) -> bool:
     return call > before.call and pack(same) == pack(begun)
 
 
-def _require_units(own: OwnRows, fit: FitTerms) -> None:
-    """Refuse a stream of rows without keys, and a fit of rows with keys, which pays for single rows.
+def _require_joined(terms: FederationTerms, roster: Roster) -> None:
+    """Refuse a session that too few owners have joined, before it is paid for.
 
     Raises:
         FederationRefused: so it is.
     """
-    if fit.stream and own.keys is None:
-        raise FederationRefused("a stream needs keys, each row's privacy unit, and this owner's rows have none")
-    if fit.stream and (own.sample_weight is not None or fit.schema is None):
-        raise FederationRefused("the rows of a stream have no weights, and a declared schema")
-    if not fit.stream and own.keys is not None:
-        raise FederationRefused("this owner's rows have keys: it takes part in streams, not in a fit of single rows")
+    if len(roster.joined) < terms.least:
+        raise FederationRefused(
+            f"{len(roster.joined)} owners have joined, and at least {terms.least} have to: no round of this session "
+            "could be unmasked"
+        )
 
 
 def _require_least(terms: FederationTerms, round_: int, owners: frozenset[int]) -> None:
@@ -432,64 +405,8 @@ def _require_least(terms: FederationTerms, round_: int, owners: frozenset[int]) 
         )
 
 
-def sum_context(terms: FederationTerms, round_: int, attempt: int, question: bytes) -> SumContext:
-    """What all masks, shares and signatures of one attempt are bound to: the terms, and what exactly is asked.
-
-    Args:
-        terms: of the session.
-        round_: the number of the question.
-        attempt: at it.
-        question: `Ask.digest` of it: a server that asks owners for different sums could tell one of them apart.
-    """
-    plan = hashlib.sha256(terms.digest + question).digest()
-    return SumContext(session=terms.session, plan=plan, round=round_, attempt=attempt)
-
-
 def _account_terms(terms: FederationTerms) -> SessionTerms:
     return SessionTerms(
         session=terms.session, plan=terms.digest, event=terms.fit.event, unit=terms.unit, server=terms.server,
         delta=terms.fit.delta, active=terms.sums.active,
     )  # fmt: skip
-
-
-def coin_purpose(session: bytes, draw: int) -> bytes:
-    """What the coins of a draw are sealed for."""
-    return session + b" " + str(draw).encode()
-
-
-def version() -> str:
-    """The release of this library, with a digest of its code."""
-    from ledgerwood import __version__
-
-    return f"{__version__} ({code_digest()})"
-
-
-def verifying_key(identity: bytes) -> bytes:
-    """The public key of an owner, 32 bytes, by which a registry knows it in all sessions."""
-    return SessionKeys.derived(identity, b"registry").verifying_key
-
-
-def is_setup(request: bytes) -> bool:
-    """Returns whether a request begins a session: another process of the owner has to be handed it first."""
-    return kind_in(request) == Begin.__name__
-
-
-def identity_at(path: str | Path) -> bytes:
-    """The secret of an owner, 32 bytes, in a file that nobody else may read; made where there is none.
-
-    Raises:
-        PrivacyError: a file of another length, or one that others may read.
-    """
-    place = Path(path)
-    with suppress(FileExistsError):
-        made = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(made, "wb") as file:
-            file.write(os.urandom(_IDENTITY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-    identity = place.read_bytes()
-    if len(identity) != _IDENTITY_BYTES:
-        raise PrivacyError(f"{place} has {len(identity)} bytes, and a key of an owner has {_IDENTITY_BYTES}")
-    if place.stat().st_mode & 0o077:
-        raise PrivacyError(f"others may read {place}, the secret of this owner: chmod 600")
-    return identity

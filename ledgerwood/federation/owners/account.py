@@ -9,7 +9,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
@@ -22,64 +21,13 @@ from ledgerwood.accounting.ledger import DrawEntry, Grant, GrantEntry, Ledger, R
 from ledgerwood.accounting.ledger.entries import RESUMABLE, require_randomness
 from ledgerwood.curator.places.row_accounts import ChargedUpload
 from ledgerwood.errors import DrawRefused, InvalidParameter, LedgerError, PrivacyError, RoundViolation
-from ledgerwood.federation.answers import AnswersFile, AskedRelease, SessionState
+from ledgerwood.federation.owners.account_terms import SessionTerms, require_bytes
+from ledgerwood.federation.owners.answers import AnswersFile, AskedRelease, SessionState
 from ledgerwood.secure_aggregation import SumAnswer
 
 _GRANT = re.compile(RESUMABLE + r"federation ([0-9a-f]{32}) plan ([0-9a-f]{64}) server (\S{1,64})")
 _DRAW = re.compile(r"federation draw ([1-9][0-9]*)")
 _LABEL = re.compile(r"[a-z][a-z0-9-]{0,31}")
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionTerms:
-    """The terms of a federation's session, as a server proposes them and a client records them.
-
-    Args:
-        session: 16 bytes that name the session.
-        plan: 32 bytes, the SHA-256 digest of the public plan.
-        event: the plan's event: everything that the session may release.
-        unit: the unit that the federation protects.
-        server: the fingerprint of the server's key, or its name: 1 to 64 printable characters without a space.
-        delta: the delta of the plan's charge; ignored by filters whose charges have none. None means 0 for a pure
-            event, and all the delta that remains for any other.
-        active: whether the session is secure against an active server.
-
-    Raises:
-        InvalidParameter: a value of another type or length.
-    """
-
-    session: bytes
-    plan: bytes
-    event: Event
-    unit: PrivacyUnit
-    server: str
-    delta: float | None = None
-    active: bool = False
-
-    def __post_init__(self) -> None:
-        _require_bytes("session", self.session, 16)
-        _require_bytes("plan", self.plan, 32)
-        require_event(self.event)
-        if not isinstance(self.unit, PrivacyUnit):
-            raise _validate.fail("unit", self.unit, "a PrivacyUnit (ROW, USER)", "privacy unit")
-        require_server(self.server)
-        _validate.flag("active", self.active)
-
-    @property
-    def purpose(self) -> str:
-        """What the client's grant says of them, after the mark of a resumable grant."""
-        return f"federation {self.session.hex()} plan {self.plan.hex()} server {self.server}"
-
-
-def require_server(server: object) -> None:
-    """Refuse what is no name of a server in a ledger.
-
-    Raises:
-        InvalidParameter: so it is.
-    """
-    if not isinstance(server, str) or not server.isprintable() or not re.fullmatch(r"\S{1,64}", server):
-        raise _validate.fail("server", server, "1 to 64 printable characters without a space", "text")
 
 
 @final
@@ -98,7 +46,7 @@ class ClientAccount:
         analyst: on whose share sessions are charged, where analysts share the ledger.
 
     Raises:
-        InvalidParameter: a database: the account needs a file.
+        InvalidParameter: a database, or a ledger that is open: the account needs a file.
     """
 
     __slots__ = ("_answers", "_arguments", "_drawn", "_grants", "_ledger", "_lock", "_owner", "_scanned", "path")
@@ -113,6 +61,10 @@ class ClientAccount:
         filter: Filter | None = None,  # noqa: A002
         analyst: str | None = None,
     ) -> None:
+        if not isinstance(path, str | Path):
+            raise _validate.fail(
+                "ledger", type(path), "the path of a file, which every process opens for itself", "type"
+            )
         if "://" in str(path):
             raise InvalidParameter(f"path={str(path)!r} must be a file: a client's account needs one (unit: path)")
         self.path = Path(path).absolute()
@@ -176,7 +128,7 @@ class ClientAccount:
         """
         if not _LABEL.fullmatch(what):
             raise _validate.fail("what", what, "1 to 32 small letters, digits or hyphens", "name")
-        _require_bytes("digest", digest, 32)
+        require_bytes("digest", digest, 32)
         with self._turn() as ledger:
             name = session.hex()
             state = self._session(ledger, name)
@@ -326,8 +278,8 @@ class ClientAccount:
 
     def _scan(self, ledger: Ledger) -> None:
         """Look at the ledger's new entries."""
-        entries = ledger.entries
-        for entry in entries[self._scanned :]:
+        entries = ledger.entries_since(self._scanned)
+        for entry in entries:
             match entry:
                 case GrantEntry() if found := _GRANT.fullmatch(entry.purpose):
                     if found[1] in self._grants:
@@ -340,7 +292,7 @@ class ClientAccount:
                 case DrawEntry() if entry.grant in self._drawn:
                     number = _DRAW.fullmatch(entry.purpose)
                     self._drawn[entry.grant].append(-1 if number is None else int(number[1]))
-        self._scanned = len(entries)
+        self._scanned += len(entries)
 
     def _require_joinable(self, ledger: Ledger, terms: SessionTerms) -> bool:
         """Returns whether the ledger has granted these terms already."""
@@ -438,8 +390,3 @@ def _account(
 
 def _delta(ledger: Ledger, terms: SessionTerms) -> float | None:
     return None if isinstance(ledger.filter, GDPFilter | ZCDPFilter | RenyiFilter) else terms.delta
-
-
-def _require_bytes(name: str, value: object, length: int) -> None:
-    if not isinstance(value, bytes) or len(value) != length:
-        raise _validate.fail(name, value, f"{length} bytes", "bytes")
