@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ledgerwood.verification.ledgers.federations import SessionVerdict as SessionVerdict
     from ledgerwood.verification.ledgers.federations import verify_federation as verify_federation
     from ledgerwood.verification.ledgers.filters import GrantVerdict as GrantVerdict
-    from ledgerwood.verification.ledgers.verifying import LedgerReport as LedgerReport
+    from ledgerwood.verification.ledgers.reports import LedgerFailure as LedgerFailure
+    from ledgerwood.verification.ledgers.reports import LedgerReport as LedgerReport
     from ledgerwood.verification.ledgers.verifying import sign_ledger as sign_ledger
     from ledgerwood.verification.ledgers.verifying import verify_ledger as verify_ledger
     from ledgerwood.verification.noise.law import NoiseCheck as NoiseCheck
@@ -64,7 +65,8 @@ _LATE = {
     "GrantVerdict": "ledgers.filters",
     "KitCheck": "testing.kit_reports",
     "KitReport": "testing.kit_reports",
-    "LedgerReport": "ledgers.verifying",
+    "LedgerFailure": "ledgers.reports",
+    "LedgerReport": "ledgers.reports",
     "ModelAudit": "canaries",
     "Neighbour": "sensitivity.domains",
     "NoiseCheck": "noise.law",

@@ -17,6 +17,7 @@ from scipy import stats
 from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.pages.shown import Told
 from ledgerwood.recording.opening import unreleased
 from ledgerwood.verification.attacks.scores import SCORES, Signals, signals_of
 from ledgerwood.verification.auditing.counts import binomial_lower, binomial_upper
@@ -82,7 +83,7 @@ class AttackScores:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttackReading:
+class AttackReading(Told):
     """The result of one attack on one model. It is not a bound on epsilon; `note` says why.
 
     Args:

@@ -1,15 +1,21 @@
 """The statistics of audits: bounds from counts and scores, each with its assumption. docs/explanation/auditing.md."""
 
+from ledgerwood.verification.auditing.audit_log import AuditLog as AuditLog
+from ledgerwood.verification.auditing.bands import DistributionBand as DistributionBand
+from ledgerwood.verification.auditing.bands import RocBand as RocBand
+from ledgerwood.verification.auditing.bands import distribution_band as distribution_band
+from ledgerwood.verification.auditing.bands import roc_band as roc_band
 from ledgerwood.verification.auditing.claims import Claim as Claim
 from ledgerwood.verification.auditing.claims import ClaimedCurve as ClaimedCurve
 from ledgerwood.verification.auditing.claims import epsilon_of as epsilon_of
 from ledgerwood.verification.auditing.claims import mu_from_counts as mu_from_counts
 from ledgerwood.verification.auditing.claims import mu_from_means as mu_from_means
-from ledgerwood.verification.auditing.counts import RocBand as RocBand
 from ledgerwood.verification.auditing.counts import clopper_pearson as clopper_pearson
 from ledgerwood.verification.auditing.counts import hockey_stick as hockey_stick
 from ledgerwood.verification.auditing.counts import randomised_labels as randomised_labels
-from ledgerwood.verification.auditing.counts import roc_band as roc_band
+from ledgerwood.verification.auditing.crossing import RankLimits as RankLimits
+from ledgerwood.verification.auditing.crossing import berk_jones_limits as berk_jones_limits
+from ledgerwood.verification.auditing.crossing import within_probability as within_probability
 from ledgerwood.verification.auditing.one_run import guess_grid as guess_grid
 from ledgerwood.verification.auditing.one_run import one_run as one_run
 from ledgerwood.verification.auditing.one_run import one_run_curve as one_run_curve
@@ -28,6 +34,7 @@ from ledgerwood.verification.auditing.planning import samples_for as samples_for
 from ledgerwood.verification.auditing.result import Assumption as Assumption
 from ledgerwood.verification.auditing.result import LowerBound as LowerBound
 from ledgerwood.verification.auditing.result import Scores as Scores
+from ledgerwood.verification.auditing.running import RunningAudit as RunningAudit
 from ledgerwood.verification.auditing.score_test import score as score
 from ledgerwood.verification.auditing.score_test import score_certified as score_certified
 from ledgerwood.verification.auditing.sequential import anytime as anytime
@@ -37,3 +44,5 @@ from ledgerwood.verification.auditing.sequential import anytime_mu as anytime_mu
 from ledgerwood.verification.auditing.sequential import combine_dependent as combine_dependent
 from ledgerwood.verification.auditing.sequential import combine_independent as combine_independent
 from ledgerwood.verification.auditing.sequential import log_e_value as log_e_value
+from ledgerwood.verification.auditing.two_sided import two_sided_labels as two_sided_labels
+from ledgerwood.verification.auditing.two_sided import two_sided_odds as two_sided_odds

@@ -98,3 +98,6 @@ class Scores:
 
     with_row: FloatArray
     without: FloatArray
+
+    def __repr__(self) -> str:
+        return f"Scores(<{len(self.with_row)} with the row>, <{len(self.without)} without>)"

@@ -64,12 +64,12 @@ def anytime(with_row: int, without: int, runs: int, *, delta: float, alpha: floa
     alpha, delta = level(alpha), small_probability("delta", delta)
     target = -math.log(alpha)
     if delta == 0.0:
-        return _bisected(lambda e: _log_wealth(with_row, without, runs, np.array([e]), 0.0)[0] >= target)
+        return bisected(lambda e: _log_wealth(with_row, without, runs, np.array([e]), 0.0)[0] >= target)
     falling = _falls(with_row, without, runs, delta)
-    return _refused_from_zero(lambda part: _log_wealth(with_row, without, runs, part, delta), target, falling=falling)
+    return refused_from_zero(lambda part: _log_wealth(with_row, without, runs, part, delta), target, falling=falling)
 
 
-def _refused_from_zero(log_wealth: Callable[[FloatArray], FloatArray], target: float, *, falling: bool) -> float:
+def refused_from_zero(log_wealth: Callable[[FloatArray], FloatArray], target: float, *, falling: bool) -> float:
     """The last point of the fixed grid such that all points up to it are rejected; 0 if the first is not.
 
     Args:
@@ -111,6 +111,25 @@ def _log_wealth(with_row: int, without: int, runs: int, epsilons: FloatArray, de
     return total
 
 
+def log_wealth_of(payoffs: FloatArray, times: FloatArray) -> FloatArray:
+    """log of the mixture over stakes of bets on payoffs whose mean is at most 0, shape (k,), rounded down.
+
+    Args:
+        payoffs: in units of the largest loss, at least -1, shape (k, m).
+        times: how often each occurred, shape (m,).
+    """
+    stakes = _STAKES[None, :]
+    logs = np.zeros((payoffs.shape[0], stakes.size))
+    slack = np.ones(logs.shape)
+    for column, often in zip(payoffs.T, times, strict=True):
+        # A loss may exceed 1 by an ulp: then all that was staked is lost, and no more.
+        part = special.xlog1py(often, np.maximum(stakes * column[:, None], -1.0))
+        logs += part
+        slack += np.where(np.isfinite(part), np.abs(part), 0.0)
+    total: FloatArray = special.logsumexp(logs - _ULPS * slack, axis=1) - math.log(stakes.size)
+    return total
+
+
 def anytime_guesses(correct: int, guesses: int, canaries: int, *, delta: float, alpha: float) -> float:
     """Epsilon from guesses about canaries of one run, made one after the other; valid whenever one stops guessing.
 
@@ -136,7 +155,7 @@ def anytime_guesses(correct: int, guesses: int, canaries: int, *, delta: float, 
     target = -math.log(left)
     wrong = guesses - correct
     # A right guess has probability at most e^epsilon / (1 + e^epsilon): the law of a label inside a fixed event.
-    return _bisected(lambda e: _log_wealth(correct, wrong, guesses, np.array([e]), 0.0)[0] >= target)
+    return bisected(lambda e: _log_wealth(correct, wrong, guesses, np.array([e]), 0.0)[0] >= target)
 
 
 def anytime_mu(mean_with: float, runs_with: int, mean_without: float, runs_without: int, *, alpha: float) -> float:
@@ -171,7 +190,7 @@ def anytime_mu(mean_with: float, runs_with: int, mean_without: float, runs_witho
         )
         return float(special.logsumexp(logs)) - math.log(len(widths)) - _ULPS * (1.0 + y * y) >= target
 
-    return _bisected(refused)
+    return bisected(refused)
 
 
 def combine_independent(log_values: Sequence[float]) -> float:
@@ -216,7 +235,7 @@ def anytime_combined(audits: Sequence[Counts], *, delta: float, alpha: float, ho
         return together
 
     falling = all(_falls(with_row, without, runs, delta) for with_row, without, runs in several)
-    return _refused_from_zero(log_wealth, -math.log(alpha), falling=falling)
+    return refused_from_zero(log_wealth, -math.log(alpha), falling=falling)
 
 
 def _logs(values: Sequence[float]) -> list[float]:
@@ -226,7 +245,7 @@ def _logs(values: Sequence[float]) -> list[float]:
     return logs
 
 
-def _bisected(refused: Callable[[float], bool]) -> float:
+def bisected(refused: Callable[[float], bool]) -> float:
     """The largest value found below which all is refused, of a rule that refuses less and less."""
     if not refused(0.0):
         return 0.0

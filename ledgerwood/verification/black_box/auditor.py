@@ -169,7 +169,8 @@ def audit(
         pairs: where `pair` is None, pairs to search; None: vectors of 1, 5 and 10 answers to queries, each of which one
             row changes by 1 at most.
         stop: "rejected" tests growing batches by a bound that is valid at every stopping time, and stops as soon as the
-            claim is refuted, after 2n outputs at the latest; to learn, a tenth of n a side is drawn, twice.
+            claim is refuted, after 5n outputs at the latest; a tenth of n a side is drawn to learn (of n below
+            20,000 more: at least n or 2000, whichever is less), and up to three times as many to choose.
         rng: a generator for the sampler and for the audit, or its seed; None: fresh entropy of the operating system.
         non_finite: whether NaN and infinities are accepted as outcomes, or refused.
         learners: "light" leaves out the boosted trees, which need the extra `trainers`.
@@ -203,7 +204,7 @@ def audit(
     parts = sizes(
         draws, n, stop=stop, alpha=alpha, max_draws=max_draws, seconds=seconds, searching=searched is not None
     )
-    if parts.n < n:
+    if parts.n != n:
         terms = replace(terms, n=parts.n)
         asked = terms.question()
     if searched is not None:

@@ -23,8 +23,9 @@ from ledgerwood.verification.black_box.terms import Stop, least_outputs
 
 _LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
 _LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 200_000_000
-_EARLY = 10
-"""Where a test may stop early, a tenth as many outputs are learned from."""
+_EARLY, _LATEST = 10, 2.5
+"""Where a test may stop early, a tenth as many outputs are learned from, and up to 2.5 times as many tested: together
+fewer than an audit of fixed size draws, of outputs of one or two numbers."""
 _TEST, _CHOOSE = 0.5, 0.3
 """Of a limited number of outputs: for the test, and for choosing its event. The rest is for learning."""
 _SEARCH, _FIRST, _LEAST_SEARCH = 0.3, 2000, 25
@@ -99,8 +100,9 @@ class Sizes:
 
 def unlimited(n: int, stop: Stop) -> Sizes:
     """Returns sizes without limits: as many outputs as n asks for."""
-    learn = n if stop == "never" else max(n // _EARLY, min(n, 2000))
-    return Sizes(n=n, learn=learn, most=None, search=None, notes=())
+    if stop == "never":
+        return Sizes(n=n, learn=n, most=None, search=None, notes=())
+    return Sizes(n=math.ceil(_LATEST * n), learn=max(n // _EARLY, min(n, 2000)), most=None, search=None, notes=())
 
 
 def sizes(
@@ -145,13 +147,13 @@ def sizes(
     if most is None:
         return full
     left = int(most * (1.0 - _SEARCH)) if searching else most
-    if 2 * (full.learn + 3 * full.learn + n) <= left:
+    if 2 * (full.learn + 3 * full.learn + full.n) <= left:
         return full
-    tested = min(n, int(0.5 * _TEST * left))
+    tested = min(full.n, int(0.5 * _TEST * left))
     learn = min(full.learn, int(0.5 * (1.0 - _TEST - _CHOOSE) * left))
-    if tested < n:
+    if tested < full.n:
         notes.append(
-            f"the test had {2 * tested:,} outputs instead of the {2 * n:,} that n={n:,} asks for"
+            f"the test had {2 * tested:,} outputs instead of the {2 * full.n:,} that n={n:,} asks for"
             + ("" if max_draws is None else f" (max_draws={max_draws:,})")
         )
     if learn < full.learn:

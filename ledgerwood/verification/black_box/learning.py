@@ -70,13 +70,20 @@ class Features:
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Shape (n, features); the first one is constant."""
-        numbers = [self.number(column, j) for j, column in enumerate(values.T)]
-        parts = [np.ones((values.shape[0], 1)), np.stack(numbers, axis=1)]
-        for j, mark in enumerate(self.marks):
-            codes = mark.codes(values[:, j])
-            flags = [codes == code for code in range(mark.codes_in_all) if code != mark.number]
-            parts.append(np.stack(flags, axis=1).astype(np.float64))
-        return np.concatenate(parts, axis=1)
+        rows, number = values.shape
+        widths = [mark.codes_in_all - 1 for mark in self.marks]
+        found = np.zeros((rows, 1 + number + sum(widths)), order="F")
+        found[:, 0] = 1.0
+        at = 1 + number
+        for j, (mark, width) in enumerate(zip(self.marks, widths, strict=True)):
+            column = values[:, j]
+            found[:, 1 + j] = self.number(column, j)
+            if mark.number or not np.isfinite(column).all():  # else no value recurs, and all indicators are 0
+                codes = mark.codes(column)
+                for place, code in enumerate(code for code in range(mark.codes_in_all) if code != mark.number):
+                    found[:, at + place] = codes == code
+            at += width
+        return found
 
 
 def features(both: FloatArray, known: tuple[Atoms, ...]) -> Features:
@@ -214,31 +221,33 @@ def candidates(
         ImportError: boosted trees are wanted and scikit-learn is missing.
     """
     both = np.concatenate([first, second])
-    columns = _telling(first, second)
+    telling = _telling(first, second)
     marks = tuple(atoms(column) for column in both.T)
     codes = [mark.codes(column) for mark, column in zip(marks, both.T, strict=True)]
-    found = scores.of_numbers(first, second, columns, names) + scores.of_patterns(first, second, marks, codes)
+    found = scores.of_numbers(first, second, tuple(telling[:_SINGLE]), names) + scores.of_patterns(
+        first, second, marks, codes
+    )
     if both.shape[1] > 1:
         found += scores.of_columns(first, second) + of_regression(first, second, marks)
         if learners == "all" and _has_numbers(marks, codes):
-            picked = np.array(sorted(_telling(first, second, _WIDE)))
+            picked = np.array(sorted(telling[:_WIDE]))
             found += of_boosting(first, second, picked)
     if numeric == "bitwise":
         found += bits.of_bits(first, second, names)
     return found
 
 
-def _telling(first: FloatArray, second: FloatArray, most: int = _SINGLE) -> tuple[int, ...]:
-    """The columns whose distributions differ most, at most `most` of them."""
-    if first.shape[1] <= most:
-        return tuple(range(first.shape[1]))
+def _telling(first: FloatArray, second: FloatArray) -> list[int]:
+    """The columns, those whose distributions differ most first; in order where each of them is looked at anyway."""
+    if first.shape[1] <= _SINGLE:
+        return list(range(first.shape[1]))
     gaps = []
     for j in range(first.shape[1]):
         cut = bins_of(np.concatenate([first[:, j], second[:, j]]), most=16)
         a = np.bincount(cut.cells(first[:, j]), minlength=cut.number)
         b = np.bincount(cut.cells(second[:, j]), minlength=cut.number)
         gaps.append(float((np.abs(a - b) / np.sqrt(a + b + 1.0)).max()))
-    return tuple(int(j) for j in np.argsort(gaps)[::-1][:most])
+    return [int(j) for j in np.argsort(gaps)[::-1]]
 
 
 def _has_numbers(marks: tuple[Atoms, ...], codes: list[IntArray]) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Literal, final
 
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
+from ledgerwood.pages.shown import Told
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scores
 
@@ -17,7 +18,7 @@ Numeric = Literal["ideal", "bitwise"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Audit:
+class Audit(Told):
     """A lower bound on the epsilon of a mechanism, and the result of the test of its claim.
 
     Args:

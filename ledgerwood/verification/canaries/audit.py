@@ -9,14 +9,26 @@ import warnings
 from time import perf_counter
 from typing import Any, get_args
 
+import numpy as np
+
+from ledgerwood import _validate
+from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
 from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.trainers.base.systems import trainer_of
+from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import level
 from ledgerwood.verification.canaries.canary_audit import canary_audit
-from ledgerwood.verification.canaries.fitting import OwnFits, column_count_of, require_learner
+from ledgerwood.verification.canaries.fitting import (
+    OwnFits,
+    adjacency_of,
+    claimed,
+    column_count_of,
+    require_learner,
+)
+from ledgerwood.verification.canaries.power.rows import WorstRows, made_up_row, worst_rows
 from ledgerwood.verification.canaries.recorder import one_mechanism
 from ledgerwood.verification.canaries.released_audit import released_audit
 from ledgerwood.verification.canaries.released_values import Released
@@ -27,12 +39,14 @@ CANARIES = 1000
 """Of one training; and, of one mechanism with public trees, of all trainings together."""
 TRAININGS, GAUSSIAN_TRAININGS = 500, 300
 """Of one mechanism whose splits depend on the rows, with one canary each: means of Gaussian scores need fewer."""
+WORST_TRAININGS = 2000
+"""With one canary each, beside rows that the audit made up."""
 
 
 def audit_model(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Any = None,
+    y: Any = None,
     *,
     canaries: int | None = None,
     alpha: float = 0.05,
@@ -61,7 +75,9 @@ def audit_model(
     Args:
         estimator: one of this library's, or any object with fit and predict; it is copied, never fitted itself. Or the
             name of a system, as its entry point has it, with `schema`: its estimator for the schema's target.
-        X, y: the background: rows of every fit, whose labels need no privacy here. One row is enough.
+        X, y: the background: rows of every fit, whose labels need no privacy here. One row is enough. Both None (our
+            estimators): the audit makes up its rows. Where splits depend on rows, they are those on which one canary
+            decides most, by the plan: docs/explanation/canaries.md#worst-rows.
         canaries: in each training, in disjoint cells of the schema; None for 1000. With mode="one_mechanism" None is
             for as many cells as there are, at most 1000, or for 1 where splits depend on the rows.
         alpha: probability that a bound is above the truth.
@@ -71,8 +87,9 @@ def audit_model(
         structure: "fixed" puts one tree, each canary's cell a leaf, instead of every tree that the trainer draws
             without a look at the rows. It costs nothing, so that plan and price stay. "own" leaves the trainer's trees.
         trainings: number of fits, each with its own coins and noise; None for 1; with mode="one_mechanism" None is for
-            1000 canaries in all, or 500 trainings with one each (300 if delta > 0). A canary is in one of them, so
-            that all together are as private for it as one is, and the canaries of all count as those of one run.
+            1000 canaries in all, or 500 trainings with one each (300 if delta > 0). Without X and y, 2000 with one each
+            where splits depend on rows. A canary is in one of them, so that all together are as private for it as one
+            is, and the canaries of all count as those of one run.
         delta: at which epsilon is bounded; None for the estimator's own.
         claim: the claimed guarantee; None for the privacy cost of the estimator's plan. Its adjacency decides whether
             canaries are in or out, or (replace-one) in or exchanged for another row; a function has the plan's, or
@@ -92,7 +109,7 @@ def audit_model(
         background: with `released`, rows of X and y in every fit, drawn at random; None for 16.
         fits: with `released`, all fits, at least 1000; half of them are the test. None for 4000.
         n_jobs: with `released`, processes, -1 for one a core. It changes no result.
-        verbose: with `released`, 1 shows a progress bar.
+        verbose: 1 shows a progress bar of the fits.
 
     Raises:
         InvalidParameter: no fit or predict; more canaries than cells, or too few for any bound; an estimator whose
@@ -134,11 +151,19 @@ def audit_model(
         )  # fmt: skip
     else:
         _require_absent("without released=", canary=canary, background=background, fits=fits)
+        worst = None
+        if X is None and y is None:
+            X, y, worst = _made_up(
+                estimator, canaries, trainings, structure, delta, alpha, claim, generator,
+                absent={"view": view, "fill": fill, "guesses": guesses, "check_structure": check_structure or None},
+            )  # fmt: skip
+            if worst is not None:
+                canaries, trainings = 1, worst.canaries
         canaries, trainings = _sizes(estimator, X, y, canaries, trainings, structure, mode)
         found = canary_audit(
             estimator, X, y, canaries=canaries, alpha=alpha, view=view, structure=structure, trainings=trainings,
             delta=delta, claim=claim, fill=fill, guesses=guesses, schema=schema, check_structure=check_structure,
-            generator=generator, begun=begun, mode=mode,
+            generator=generator, begun=begun, mode=mode, worst=worst, verbose=verbose,
         )  # fmt: skip
     if mode == "one_mechanism":
         found = dataclasses.replace(
@@ -165,6 +190,33 @@ def _sizes(
     if apart:
         return canaries, _or(trainings, math.ceil(CANARIES / canaries))
     return canaries, _or(trainings, GAUSSIAN_TRAININGS if own.estimator.budget.delta > 0.0 else TRAININGS)
+
+
+def _made_up(
+    estimator: Any, canaries: int | None, trainings: int | None, structure: Structure, delta: float | None,
+    alpha: float, claim: Claim | None, generator: np.random.Generator, absent: dict[str, object],
+) -> tuple[Any, Any, WorstRows | None]:  # fmt: skip
+    """Rows in the place of X and y: one, where canaries have separate leaves; else the worst ones of the plan."""
+    if not isinstance(estimator, AbstractTrainer) or not isinstance(estimator.schema, Schema):
+        raise InvalidParameter(
+            f"X=None, y=None: of {type(estimator).__name__} no plan and schema are known from which rows could be made "
+            "up; give X and y"
+        )
+    if not estimator.schema.features:
+        raise InvalidParameter(
+            "X=None, y=None: the schema does not say how many features there are; name them, or give X and y"
+        )
+    fits = OwnFits.of(estimator, len(estimator.schema.features))
+    X, y = made_up_row(fits)
+    if fits.public_trees and structure == "fixed":
+        return X, y, None
+    _require_absent("without X and y, where one canary decides the splits", **absent)
+    if canaries not in (None, 1):
+        raise _validate.fail("canaries", canaries, "1, of each of several trainings, without X and y", "canaries")
+    trainings = _validate.count("trainings", _or(trainings, WORST_TRAININGS), "fits")
+    stated, at = claimed(fits, claim, delta)
+    replaced = adjacency_of(stated, fits.event) is Adjacency.REPLACE_ONE
+    return X, y, worst_rows(fits, replaced=replaced, canaries=trainings, delta=at, alpha=alpha, generator=generator)
 
 
 def _or(value: int | None, otherwise: int) -> int:

@@ -19,6 +19,7 @@ from ledgerwood.verification.auditing.one_run import one_run, one_run_curve, one
 from ledgerwood.verification.auditing.result import LowerBound, level
 from ledgerwood.verification.canaries import theory
 from ledgerwood.verification.canaries import theory as power
+from ledgerwood.verification.canaries.power.ceilings import ceiling
 from ledgerwood.verification.canaries.seeing import Seen
 
 Floats = NDArray[np.float64]
@@ -216,7 +217,7 @@ def read(seen: Seen, terms: CanaryTerms, generator: np.random.Generator) -> Read
     everyone = guess(
         seen.values, seen.coins, included=terms.canaries - half, left_out=half, generator=generator
     )  # fmt: skip
-    pairs = [(_unconditional(found, terms), _expected_guesses(terms))]
+    pairs = [(_unconditional(found, terms), _expected_guesses(terms, seen.nats))]
     if seen.gaussian:
         pairs.append((_guessed_mu(found, terms), _expected_guessed_mu(terms)))
     if seen.normal is not None:
@@ -272,10 +273,14 @@ def _refuted(found: Guesses, everyone: Guesses, terms: CanaryTerms) -> bool:
     )
 
 
-def _expected_guesses(terms: CanaryTerms) -> float:
+def _expected_guesses(terms: CanaryTerms, nats: float) -> float:
     if terms.claim is None:
         return math.nan
-    return theory.guesses_for(terms.claim, terms.canaries, terms.delta, terms.alpha, terms.sides)[2]
+    found = theory.guesses_for(terms.claim, terms.canaries, terms.delta, terms.alpha, terms.sides)[2]
+    if nats >= terms.canaries * math.log(2.0):
+        return found
+    # 16 labels do not tell 1,000 coins, whatever the claim allows: docs/explanation/canaries.md#canary-ceilings.
+    return min(found, ceiling(terms.claim, canaries=terms.canaries, nats=nats, delta=terms.delta, alpha=terms.alpha))
 
 
 def _expected_guessed_mu(terms: CanaryTerms) -> float:

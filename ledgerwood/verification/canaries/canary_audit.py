@@ -14,6 +14,7 @@ from ledgerwood.accounting.events import GaussianEvent
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.trainers.base.bounds import require_name
+from ledgerwood.trainers.base.progress import progress_bar
 from ledgerwood.trainers.base.trainer import AbstractTrainer
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Scores
@@ -28,6 +29,7 @@ from ledgerwood.verification.canaries.fitting import (
     column_count_of,
     require_known,
 )
+from ledgerwood.verification.canaries.power.rows import WorstRows
 from ledgerwood.verification.canaries.recorder import recorded
 from ledgerwood.verification.canaries.result import Mode, ModelAudit, Structure, StructureCheck, View
 from ledgerwood.verification.canaries.rows import (
@@ -53,11 +55,14 @@ def canary_audit(
     estimator: Any, X: Any, y: Any, *, canaries: int, alpha: float, view: View | None, structure: Structure,
     trainings: int, delta: float | None, claim: Claim | None, fill: int | None, guesses: tuple[int, int] | None,
     schema: Schema | None, check_structure: bool, generator: np.random.Generator, begun: float, mode: Mode,
+    worst: WorstRows | None, verbose: int,
 ) -> ModelAudit:  # fmt: skip
     """Bound epsilon from canaries that fair coins include; arguments and errors as in `audit_model`, all of them given.
 
     Args:
-        begun: when the audit began, for its duration; the other ones as in `audit_model`.
+        begun: when the audit began, for its duration.
+        worst: rows that the audit made up, with the guesses that were planned for them; X and y are not used then.
+        estimator, verbose: see there, as of all others.
     """
     trainings = _validate.count("trainings", trainings, "fits")
     canaries = _validate.count("canaries", canaries, "canaries in each training")
@@ -66,17 +71,21 @@ def canary_audit(
     view = _require_view(estimator, view)
     guesses = None if guesses is None else _require_guesses(guesses, total)
     fits, rows = _prepared(estimator, X, y, canaries, structure, schema, claim)
-    rows = with_fill(rows, *_fills(fits, rows, view, fill))
+    if worst is None:
+        rows = with_fill(rows, *_fills(fits, rows, view, fill))
+    else:
+        rows, guesses = worst.rows, worst.guesses
     claim, delta = claimed(fits, claim, delta)
     sides: theory.Sides = "included" if fits is not None and fits.labels_only and view == "releases" else "both"
     terms = CanaryTerms.planned_for(
         claim, _UNCLAIMED, guesses, canaries=total, delta=delta, alpha=alpha, sides=sides
     )  # fmt: skip
-    if view == "releases":
-        assert fits is not None  # `_require_view` refused others
-        seen = seen_releases(fits, rows, trainings, generator)
-    else:
-        seen = seen_predictions(estimator, fits, rows, trainings, generator)
+    with progress_bar(type(estimator).__name__, verbose) as progress:
+        if view == "releases":
+            assert fits is not None  # `_require_view` refused others
+            seen = seen_releases(fits, rows, trainings, generator, progress)
+        else:
+            seen = seen_predictions(estimator, fits, rows, trainings, generator, progress)
     reading = read(seen, terms, generator)
     headline = reading.bounds[0]
     scores = seen.values if seen.normal is None else seen.normal
@@ -91,7 +100,8 @@ def canary_audit(
         structure="fixed" if seen.fixed else "own", shared=not seen.alone, scored=seen.scored, releases=seen.releases,
         mu=seen.mu, price_mu=theory.mu_of_price(terms.price, delta) if math.isfinite(terms.price) else 0.0,
         system=type(estimator).__name__, claim=claim, structure_check=check,
-        attack=f"{canaries} canaries in cells of the schema, {trainings} trainings, scored by {view}",
+        attack=f"{canaries} canaries in cells of the schema, {trainings} trainings, scored by {view}"
+        if worst is None else worst.words,
         notes=_unseen(seen, view),
         weaknesses=power.weaknesses(
             found=headline.value, detectable=detectable, largest=reading.largest, price=terms.price,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ledgerwood.accounting.events import Event
+from ledgerwood.curator.allocated import AllocatedRounds
 from ledgerwood.curator.rounds import CuratorGroups
 from ledgerwood.ensemble import TreeStructure
 from ledgerwood.errors import InvalidParameter
@@ -28,7 +29,7 @@ from ledgerwood.recording.opening import recording
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 _Groups = dict[int, tuple[object, int]]
-"""Of each round of a group the round itself, and which group."""
+"""Of each round of a group or step the round itself, and which group or step."""
 
 
 @final
@@ -40,7 +41,7 @@ class Released:
         query, mechanism: public.
         event: the draw that it belongs to.
         draw: the draw's number in the ledger. Releases of one draw share its sample, unless it is filtered.
-        group: the group of a `Parallel` draw; None otherwise.
+        group: the group of a `Parallel` draw, or the step of a `RandomAllocation`, from 0; None otherwise.
         value: the value of a sum, what was released, float64 of the statistic's shape, in its unit; of a choice, what
             was chosen.
         chosen: whether it is a choice.
@@ -81,12 +82,14 @@ def recorded(structure: TreeStructure | None = None) -> Iterator[ReleaseRecordin
     """
     record = ReleaseRecording()
     groups: _Groups = {}
+    steps: _Groups = {}
     with recording(
         "record of an audited fit",
         {
             "release": functools.partial(_release, record, groups),
             "select": functools.partial(_select, record, groups),
             "group": functools.partial(_group, groups),
+            "step": functools.partial(_step, groups, steps),
             "structure": functools.partial(_tree, record, structure),
         },
     ):
@@ -145,6 +148,14 @@ def _group(groups: _Groups, original: Callable[..., Any], opened: CuratorGroups,
     return round_
 
 
+def _step(groups: _Groups, steps: _Groups, original: Callable[..., Any], opened: AllocatedRounds) -> Any:
+    round_ = original(opened)
+    _, number = steps.get(id(opened), (opened, 0))
+    groups[id(round_)] = (round_, number)
+    steps[id(opened)] = (opened, number + 1)
+    return round_
+
+
 def _tree(
     recording: ReleaseRecording, structure: TreeStructure | None, original: Callable[..., TreeStructure],
     *arguments: Any, **named: Any,
@@ -163,6 +174,7 @@ ONE_ROUND: dict[str, Any] = {
     "batch": 1,
     "full_cycles": False,
     "subsample": 1.0,
+    "sampling": "poisson",
     "initial_score": "zero",
 }
 """Parameters of one round: one tree of depth 1 that sees all rows, from a score of 0."""

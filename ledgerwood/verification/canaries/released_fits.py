@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator import Categorical, Numeric, Schema
+from ledgerwood.curator import Categorical, Feature, Numeric, Schema
 from ledgerwood.errors import AuditFailed, InvalidParameter, PrivacyError, PrivacyWarning
+from ledgerwood.schema import as_given
 from ledgerwood.trainers.base.progress import Progress
 from ledgerwood.verification.canaries.fitting import fresh_copy, plain_labels
 from ledgerwood.verification.canaries.released_values import Released, Shown, shown
@@ -129,12 +130,12 @@ def _labels(schema: Schema, *, bounded: bool) -> list[tuple[Any, Any, str]]:
     return found
 
 
-def _at(feature: Numeric | Categorical, place: float) -> Any:
+def _at(feature: Feature, place: float) -> Any:
     if isinstance(feature, Categorical):
         return feature.categories[-1 if place > 0.0 else 0]
     middle, half = 0.5 * (feature.high + feature.low), 0.5 * (feature.high - feature.low)
     # The ends themselves, not what rounding makes of them: a value beyond one may be refused.
-    return {1.0: feature.high, -1.0: feature.low}.get(place, middle + place * half)
+    return as_given(feature, {1.0: feature.high, -1.0: feature.low}.get(place, middle + place * half))
 
 
 def _given(canary: Any, background: Rows) -> tuple[Any, Any, Any, Any, str]:

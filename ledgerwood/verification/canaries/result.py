@@ -6,6 +6,7 @@ from typing import Literal, final
 
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Event
+from ledgerwood.pages.shown import Told
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scores
 
@@ -34,7 +35,7 @@ class StructureCheck:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelAudit:
+class ModelAudit(Told):
     """A lower bound on the epsilon of a trained model, and the result of the test of its claim.
 
     Args:

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.curator import Categorical, Numeric, Schema, encode_features
+from ledgerwood.curator import Categorical, Feature, Numeric, Ranged, Schema, encode_features
 from ledgerwood.ensemble import MAX_DEPTH, TreeStructure
 from ledgerwood.errors import InvalidParameter, SchemaError
+from ledgerwood.schema import as_given
 
 
 @final
@@ -150,7 +151,7 @@ def canary_cells(schema: Schema, canaries: int, *, bins: int) -> CanaryCells:
         InvalidParameter: more canaries than cells.
     """
     _validate.count("canaries", canaries, "canaries")
-    start = tuple((0, _steps(feature, bins)) for feature in schema.features)
+    start = tuple((0, step_count(feature, bins)) for feature in schema.features)
     room = cell_count(schema, bins=bins)
     if canaries > room:
         raise _validate.fail("canaries", canaries, f"at most {room}, the cells of this schema", "canaries")
@@ -162,7 +163,7 @@ def canary_cells(schema: Schema, canaries: int, *, bins: int) -> CanaryCells:
             rows = np.empty((canaries, len(start)), dtype=object)
             for place, leaf in enumerate(reachable[:canaries]):
                 rows[place] = [
-                    _value(feature, (low + high - 1) // 2, bins)
+                    cell_value(feature, (low + high - 1) // 2, bins)
                     for feature, (low, high) in zip(schema.features, leaf, strict=True)
                 ]
             return CanaryCells(structure=structure, rows=rows, schema=schema)
@@ -172,11 +173,12 @@ def canary_cells(schema: Schema, canaries: int, *, bins: int) -> CanaryCells:
 
 def cell_count(schema: Schema, *, bins: int) -> int:
     """The number of cells of a resolved schema, as a plain integer: it may be more than a float tells apart."""
-    return math.prod(_steps(feature, bins) for feature in schema.features)
+    return math.prod(step_count(feature, bins) for feature in schema.features)
 
 
-def _steps(feature: Numeric | Categorical, bins: int) -> int:
-    return bins if isinstance(feature, Numeric) else len(feature.categories)
+def step_count(feature: Feature, bins: int) -> int:
+    """The number of cells of a feature."""
+    return bins if isinstance(feature, Ranged) else len(feature.categories)
 
 
 def _even_tree(schema: Schema, start: _Allowed, depth: int) -> tuple[TreeStructure, list[_Allowed | None]]:
@@ -198,7 +200,7 @@ def _even_tree(schema: Schema, start: _Allowed, depth: int) -> tuple[TreeStructu
             continue
         low, high = path[chosen]
         feature[node] = chosen
-        if isinstance(schema.features[chosen], Numeric):
+        if isinstance(schema.features[chosen], Ranged):
             middle = (low + high) // 2
             split[node] = middle
             left, right = (low, middle), (middle, high)
@@ -210,10 +212,11 @@ def _even_tree(schema: Schema, start: _Allowed, depth: int) -> tuple[TreeStructu
     return TreeStructure(feature=feature, split=split, equals=equals), paths[inner:]
 
 
-def _value(feature: Numeric | Categorical, cell: int, bins: int) -> object:
+def cell_value(feature: Feature, cell: int, bins: int) -> object:
+    """The value in the middle of a cell of a feature, as a row has it."""
     if isinstance(feature, Categorical):
         return feature.categories[cell]
-    return feature.low + (cell + 0.5) / bins * (feature.high - feature.low)
+    return as_given(feature, feature.low + (cell + 0.5) / bins * (feature.high - feature.low))
 
 
 def extreme_labels(schema: Schema) -> tuple[object, object]:
@@ -297,6 +300,7 @@ def background_rows(X: Any, y: Any, schema: Schema) -> tuple[Array, Array]:
             rows[:, place] = frame[name].to_list()
     else:
         rows = np.asarray(X, dtype=object) if isinstance(X, list | tuple) else np.asarray(X)
+        rows = rows.astype("datetime64[us]") if rows.dtype.kind == "M" else rows  # of others objects are whole numbers
     if rows.ndim != 2 or not len(rows):
         raise SchemaError(
             f"X has shape {rows.shape}: an audit needs a background (n_rows, n_features) of 1 row at least"

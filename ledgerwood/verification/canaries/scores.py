@@ -11,9 +11,9 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import special
 
-from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled
+from ledgerwood.accounting.events import Event, FilteredEvent, Parallel, PoissonSampled, RandomAllocation
 from ledgerwood.curator import (
     CorrectSplits,
     DeclaredStatistic,
@@ -23,6 +23,7 @@ from ledgerwood.curator import (
     LeafQuery,
     SplitGains,
 )
+from ledgerwood.curator.queries.splits.tests import open_tests
 from ledgerwood.curator.tables.trees import Table
 from ledgerwood.ensemble import SplitTests, TreeStructure
 from ledgerwood.mechanisms import (
@@ -33,6 +34,8 @@ from ledgerwood.mechanisms import (
     PermuteAndFlipMechanism,
     SkellamMechanism,
 )
+from ledgerwood.verification.canaries.power import ceilings
+from ledgerwood.verification.canaries.power.shared import SeenSums, shared_scores
 from ledgerwood.verification.canaries.recorder import Released
 
 Floats = NDArray[np.float64]
@@ -40,6 +43,8 @@ Places = NDArray[np.int64]
 _STEADY = 0.02
 """How far apart the canaries' mu may be: where one depends on earlier noise, its score is no Gaussian any more."""
 _EVERYBODY = np.empty(0, dtype=np.bool_)
+Choice = LeafLabels | SplitGains | GiniSplits | CorrectSplits | LabelledSplits
+"""Choices by node whose distribution is computed here."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
@@ -80,6 +85,7 @@ class CanaryScores:
         alone: whether no two canaries shared a leaf of what was scored.
         scored: number of releases that took part.
         releases: their number.
+        nats: a bound on what all releases tell of all coins; inf where one is of a kind that is not bounded here.
     """
 
     values: Floats
@@ -89,6 +95,7 @@ class CanaryScores:
     alone: bool
     scored: int
     releases: int
+    nats: float = math.inf
 
 
 def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
@@ -100,10 +107,13 @@ def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
     """
     m = len(evidence)
     by_draw: dict[tuple[int, int], _Draw] = {}
-    sums: list[tuple[_Sums, float]] = []
+    sums: list[tuple[SeenSums, float]] = []
+    choices = np.zeros(m)
+    nats = ceilings.NO_NATS
     alone, gaussian, scored = True, True, 0
     for number, released in enumerate(releases):
         found = _choice_ratio(released, evidence) if released.chosen else _sum_ratio(released, evidence)
+        nats = nats + _nats(released, found, m)
         if found is None:
             continue
         scored += 1
@@ -117,33 +127,15 @@ def canary_scores(releases: list[Released], evidence: Evidence) -> CanaryScores:
         gaussian = gaussian and found.sums is not None and found.sums.gaussian and rate == 1.0 and not own
         if found.sums is not None:
             sums.append((found.sums, rate))
+        else:
+            choices += rate * found.ratio
     values = np.sum([draw.ratio() for draw in by_draw.values()], axis=0) if by_draw else np.zeros(m)
     gaussian = gaussian and scored > 0
     normal, mu = _normal([each for each, _ in sums], m) if gaussian and alone else (None, None)
     return CanaryScores(
-        values=values if alone else _linear(sums, m), gaussian=gaussian, normal=normal, mu=mu, alone=alone,
-        scored=scored, releases=len(releases),
+        values=values if alone else shared_scores(sums, choices), gaussian=gaussian, normal=normal, mu=mu, alone=alone,
+        scored=scored, releases=len(releases), nats=nats.least,
     )  # fmt: skip
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sums:
-    """A release of sums, as the canaries see it.
-
-    Args:
-        leaf: (m,), in which entry each is; None where each moves all entries, which are one line then.
-        change: (m, k), by what the canary moves it; where several share it, by their mean.
-        residual: (m, k), what was released, less the statistic without canaries.
-        variance: (k,) of the noise.
-        gaussian: whether the noise is.
-    """
-
-    leaf: NDArray[np.int64] | None
-    change: Floats
-    residual: Floats
-    variance: Floats
-    gaussian: bool
 
 
 @final
@@ -151,12 +143,32 @@ class _Sums:
 class _Ratio:
     ratio: Floats
     alone: bool
-    sums: _Sums | None = None
+    sums: SeenSums | None = None
+
+
+def _nats(released: Released, found: _Ratio | None, canaries: int) -> ceilings.Nats:
+    """Bounds on what a release tells of all coins; inf where none is known."""
+    query = released.query
+    if isinstance(query, Choice):
+        candidates = query.classes if isinstance(query, LeafLabels) else len(query.tests)
+        candidates *= query.classes**2 if isinstance(query, LabelledSplits) else 1
+        epsilon = released.mechanism.rate * query.sensitivity(released.event.adjacency).range
+        return ceilings.choice_nats(candidates, query.structure.n_leaves, canaries, epsilon)
+    if found is None or found.sums is None:
+        return ceilings.UNKNOWN_NATS
+    sums = found.sums
+    leaf = np.zeros(len(sums.change), dtype=np.int64) if sums.leaf is None else sums.leaf
+    reach, squares = np.zeros((2, int(leaf.max()) + 1, sums.change.shape[1]))
+    np.add.at(reach, leaf, np.abs(sums.change))
+    np.add.at(squares, leaf, sums.change**2)
+    return ceilings.sum_nats(reach, squares, np.broadcast_to(sums.variance, reach.shape), laplace=not sums.gaussian)
 
 
 @final
 class _Draw:
-    """The log-likelihood ratios of one draw: a mixture over whether the canary was sampled, or which group it is in."""
+    """The log-likelihood ratios of one draw: a mixture over whether the canary was sampled, or which group it is in, or
+    which steps.
+    """
 
     def __init__(self, event: Event, m: int) -> None:
         self._event = event
@@ -169,11 +181,15 @@ class _Draw:
         match self._event:
             case PoissonSampled() | FilteredEvent():
                 return self._event.sampling_rate
+            case RandomAllocation():
+                return self._event.selected / self._event.steps
             case Parallel() if group is not None and self._event.probabilities is not None:
                 return self._event.probabilities[group]
         return 1.0
 
     def ratio(self) -> Floats:
+        if isinstance(self._event, RandomAllocation):
+            return _allocated_ratio(list(self._groups.values()), self._event.selected, self._event.steps)
         parts = [(self.rate(group), ratio) for group, ratio in self._groups.items()]
         if len(parts) == 1 and parts[0][0] == 1.0:
             return parts[0][1]
@@ -184,7 +200,30 @@ class _Draw:
         return np.asarray(np.logaddexp.reduce(logs, axis=0))
 
 
-def _normal(found: list[_Sums], m: int) -> tuple[Floats | None, Floats | None]:
+def _allocated_ratio(ratios: list[Floats], selected: int, steps: int) -> Floats:
+    """The mean over all choices of `selected` of `steps` of the product of their ratios, which are 1 in other steps.
+
+    Args:
+        ratios: logarithms, (m,) each, of the steps with a scored release.
+        selected, steps: of the allocation.
+    """
+    rest = steps - len(ratios)
+    sums = np.full((selected + 1, len(ratios[0])), -math.inf)  # of products of j of the ratios so far
+    sums[0] = 0.0
+    for ratio in ratios:
+        sums[1:] = np.logaddexp(sums[1:], sums[:-1] + ratio)
+    counts = np.arange(selected + 1)
+    fits = selected - counts <= rest
+    others = np.full(selected + 1, -math.inf)
+    others[fits] = _log_choices(rest, selected - counts[fits])
+    return np.asarray(np.logaddexp.reduce(sums + others[:, np.newaxis], axis=0) - _log_choices(steps, selected))
+
+
+def _log_choices(n: int, k: Any) -> Any:
+    return special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+
+
+def _normal(found: list[SeenSums], m: int) -> tuple[Floats | None, Floats | None]:
     """Sums of residuals along a canary's changes, in units of their noise; and mu."""
     along, square = np.zeros(m), np.zeros(m)
     for sums in found:
@@ -198,32 +237,20 @@ def _normal(found: list[_Sums], m: int) -> tuple[Floats | None, Floats | None]:
     return along / mu, mu
 
 
-def _linear(found: list[tuple[_Sums, float]], m: int) -> Floats:
-    """The best linear estimate of who is in, of canaries that share leaves: each was included by a fair coin.
+def moved_sums(released: Released, evidence: Evidence) -> tuple[Floats, Floats, str] | None:
+    """Returns by what a single canary moves a release of sums, the noise's scale, and its distribution.
 
-    Args:
-        found: sums, and the probability with which a canary took part in them.
-        m: canaries.
+    None if the noise is not known here.
     """
-    along, rows = np.zeros(m), np.arange(m)
-    design: list[sparse.csr_array[Any, Any]] = []
-    dense: Floats = np.zeros((m, m))
-    for sums, rate in found:
-        scaled = rate * sums.change / np.sqrt(sums.variance)
-        along += np.sum(sums.residual * scaled / np.sqrt(sums.variance), axis=1)
-        if sums.leaf is None:
-            dense += scaled @ scaled.T
-            continue
-        design.extend(sparse.csr_array((column, (rows, sums.leaf))) for column in scaled.T)
-    if not design and not dense.any():
-        return along
-    gram = dense
-    if design:
-        whole = sparse.csr_array(sparse.hstack(design))
-        gram = gram + (whole @ whole.T).toarray()
-    # A coin has mean 1/2 and variance 1/4.
-    right = along - 0.5 * gram.sum(axis=1)
-    return np.asarray(np.linalg.solve(gram + 4.0 * np.eye(m), right))
+    noise = _noise(released.mechanism, released.value.shape[-1])
+    if noise is None:
+        return None
+    scale, _, law = noise
+    query = released.query
+    first, second = evidence.with_side[int(evidence.side[0])], evidence.with_none
+    change = query.grid.to_real(first.reader(query)(_EVERYBODY)) - query.grid.to_real(second.reader(query)(_EVERYBODY))
+    moved = np.flatnonzero(change.ravel())
+    return change.ravel()[moved], np.broadcast_to(scale, change.shape).ravel()[moved], law
 
 
 def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
@@ -243,14 +270,14 @@ def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
         change = changes[evidence.side[0]]
         flat = np.broadcast_to(scale, change.shape).reshape(1, -1)
         spread = np.broadcast_to(variance, change.shape).reshape(-1)
-        whole = _Sums(
+        whole = SeenSums(
             leaf=np.zeros(1, dtype=np.int64), change=change.reshape(1, -1), residual=residual.reshape(1, -1),
             variance=spread, gaussian=law != "laplace",
         )  # fmt: skip
         return _Ratio(ratio=_ratio(whole, flat, law), alone=True, sums=whole)
     if structure is None:
         moves = _moves(query, evidence)
-        whole = _Sums(
+        whole = SeenSums(
             leaf=None, change=moves, residual=np.broadcast_to(residual, moves.shape), variance=variance,
             gaussian=law != "laplace",
         )  # fmt: skip
@@ -258,7 +285,7 @@ def _sum_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
     leaf = structure.route(evidence.cells).astype(np.int64)
     held, side = np.bincount(leaf, minlength=structure.n_leaves), evidence.side
     own = np.array([np.bincount(leaf[side == each], minlength=structure.n_leaves) for each in (0, 1)])
-    sums = _Sums(
+    sums = SeenSums(
         leaf=leaf, change=changes[side, leaf] / own[side, leaf, np.newaxis], residual=residual[leaf], variance=variance,
         gaussian=law != "laplace",
     )  # fmt: skip
@@ -274,7 +301,7 @@ def _moves(query: DeclaredStatistic, evidence: Evidence) -> Floats:
     return own - np.array(found[1]) if len(found) > 1 else own
 
 
-def _ratio(sums: _Sums, scale: Floats, law: str) -> Floats:
+def _ratio(sums: SeenSums, scale: Floats, law: str) -> Floats:
     if law == "laplace":
         return np.asarray(np.sum((np.abs(sums.residual) - np.abs(sums.residual - sums.change)) / scale, axis=1))
     return np.asarray(np.sum((sums.residual - 0.5 * sums.change) * sums.change / sums.variance, axis=1))
@@ -307,26 +334,68 @@ def _leaves_of(query: object) -> TreeStructure | None:
 
 def _choice_ratio(released: Released, evidence: Evidence) -> _Ratio | None:
     query = released.query
-    if not isinstance(query, LeafLabels | SplitGains | GiniSplits | CorrectSplits | LabelledSplits):
+    if not isinstance(query, Choice):
         return None
     node = query.structure.route(evidence.cells).astype(np.int64)
     alone = np.bincount(node, minlength=query.structure.n_leaves)[node] == 1
     if not alone.any():
-        return None
-    nodes = query.structure.n_leaves
-    grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
-    step = grid.steps[0]
-    chosen = _chosen(query, released.value)
-    logs = []
-    for table in (*evidence.with_side, evidence.with_none):
-        utilities = np.asarray(table.evidence(query)(_EVERYBODY)).reshape(nodes, -1)[node] * step
-        logs.append(_log_law(released.mechanism, utilities)[np.arange(len(node)), chosen[node]])
+        return _shared_choice(released, evidence, node)
+    chosen = _chosen(query, released.value)[node]
+    logs = [
+        log_choices(query, released.mechanism, table, node)[np.arange(len(node)), chosen]
+        for table in (*evidence.with_side, evidence.with_none)
+    ]
     with_canary = np.where(evidence.side == 0, logs[0], logs[1])
     # A choice made by the rows of several canaries tells nothing of one of them; it shares no leaf of sums.
     return _Ratio(ratio=np.where(alone, with_canary - logs[2], 0.0), alone=True)
 
 
-def _chosen(query: LeafLabels | SplitGains | GiniSplits | CorrectSplits | LabelledSplits, value: Any) -> Places:
+def _shared_choice(released: Released, evidence: Evidence, node: Places) -> _Ratio | None:
+    """The slope of the choice's log-likelihood in each canary's coin, where several canaries are in each node.
+
+    None where utilities are not sums over rows: what one canary moves depends on all others then.
+    """
+    query, m = released.query, len(node)
+    if not isinstance(query, LeafLabels | LabelledSplits):
+        return None
+    one, nodes = np.eye(m, dtype=np.bool_), query.structure.n_leaves
+    read = [table.evidence(query) for table in evidence.alone]
+    moves = np.array([np.asarray(read[0](one[i])).reshape(nodes, -1)[node[i]] for i in range(m)], dtype=np.float64)
+    if len(read) > 1:
+        moves -= [np.asarray(read[1](one[i])).reshape(nodes, -1)[node[i]] for i in range(m)]
+    # About the table that holds half of the canaries, as it is expected to.
+    utilities = np.asarray(evidence.with_none.evidence(query)(_EVERYBODY)).reshape(nodes, -1).astype(np.float64)
+    np.add.at(utilities, node, 0.5 * moves)
+    log_law = _log_law(released.mechanism, _possible(query, utilities, np.arange(nodes)))[node]
+    expected = np.sum(np.where(np.isfinite(log_law), np.exp(log_law), 0.0) * moves, axis=1)
+    chosen = _chosen(query, released.value)[node]
+    return _Ratio(ratio=released.mechanism.rate * (moves[np.arange(m), chosen] - expected), alone=False)
+
+
+def log_choices(query: Choice, mechanism: object, table: Table, nodes: Places) -> Floats:
+    """Returns log P of each candidate at these nodes, (len(nodes), candidates); -inf for tests that a path decided.
+
+    Args:
+        query: the choice. A node whose tests are all decided has 0 for the candidate that it takes without a draw.
+        mechanism: as it was recorded.
+        table: the rows.
+        nodes: of the tree so far.
+    """
+    grid = query.counts.grid if isinstance(query, LeafLabels) else query.grid
+    utilities = np.asarray(table.evidence(query)(_EVERYBODY)).reshape(query.structure.n_leaves, -1)[nodes]
+    return _log_law(mechanism, _possible(query, utilities * grid.steps[0], nodes))
+
+
+def _possible(query: Choice, utilities: Floats, nodes: Places) -> Floats:
+    """The utilities of these nodes, -inf for tests that their paths have decided."""
+    if isinstance(query, LeafLabels):
+        return utilities
+    possible = open_tests(query.tests, query.structure)[nodes]
+    possible[~possible.any(axis=1), 0] = True  # the test that is taken where all are decided
+    return np.where(np.repeat(possible, utilities.shape[1] // possible.shape[1], axis=1), utilities, -np.inf)
+
+
+def _chosen(query: Choice, value: Any) -> Places:
     """The place of each node's or leaf's choice among its candidates."""
     if isinstance(query, LeafLabels):
         return np.asarray(value)
@@ -363,4 +432,5 @@ def _log_law(mechanism: object, utilities: Floats) -> Floats:
     times = 0.5 * (_NODES + 1.0)
     log_none = np.log1p(-np.minimum(taken[..., np.newaxis] * times, 1.0 - 1e-15))
     others = log_none.sum(axis=1, keepdims=True) - log_none
-    return np.asarray(np.log(taken) + np.log(np.exp(others) @ (0.5 * _WEIGHTS)))
+    with np.errstate(divide="ignore"):  # a candidate that is never taken
+        return np.asarray(np.log(taken) + np.log(np.exp(others) @ (0.5 * _WEIGHTS)))

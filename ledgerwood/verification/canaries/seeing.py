@@ -7,6 +7,7 @@ Public trees must not depend on rows: fitted again on other rows, with the same 
 docs/explanation/canaries.md#structure-check.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ledgerwood import _validate
-from ledgerwood.curator import Numeric
+from ledgerwood.curator import Date, Numeric, Schema
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.recording.opening import unreleased
+from ledgerwood.schema import LATEST
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.trainers.base.progress import Progress, unseen
 from ledgerwood.verification.canaries.fitting import OwnFits, agreement, fresh_copy, plain_labels
 from ledgerwood.verification.canaries.result import StructureCheck
 from ledgerwood.verification.canaries.rows import AuditRows, background_rows, canary_cells, extreme_labels
@@ -41,6 +44,7 @@ class Seen:
         alone: whether no two canaries of a training shared a leaf of what was scored.
         scored, releases: those of the last training.
         fixed: whether the audit's tree stood in for random ones.
+        nats: what all trainings together may tell of all coins; inf where that is not known.
     """
 
     coins: NDArray[np.bool_]
@@ -52,9 +56,12 @@ class Seen:
     scored: int = 0
     releases: int = 0
     fixed: bool = False
+    nats: float = math.inf
 
 
-def seen_releases(fits: OwnFits, rows: AuditRows, trainings: int, generator: np.random.Generator) -> Seen:
+def seen_releases(
+    fits: OwnFits, rows: AuditRows, trainings: int, generator: np.random.Generator, progress: Progress = unseen
+) -> Seen:
     """Fit, and score what was released. A canary's coin is thrown before its fit, and no score looks at it.
 
     Raises:
@@ -68,6 +75,7 @@ def seen_releases(fits: OwnFits, rows: AuditRows, trainings: int, generator: np.
         _, recording = fits.fitted(*rows.data(included), generator)
         found.append(fits.scores(recording, evidence))
         fixed = fits.structure is not None and recording.trees > 0
+        progress(len(found), trainings)
     if not found[-1].scored:
         raise InvalidParameter(
             f"nothing that {type(fits.estimator).__name__} releases is by leaf, so that it tells nothing of one of "
@@ -85,12 +93,14 @@ def seen_releases(fits: OwnFits, rows: AuditRows, trainings: int, generator: np.
         scored=found[-1].scored,
         releases=found[-1].releases,
         fixed=fixed,
+        nats=math.fsum(each.nats for each in found),
     )
 
 
 def seen_predictions(
-    estimator: Any, fits: OwnFits | None, rows: AuditRows, trainings: int, generator: np.random.Generator
-) -> Seen:
+    estimator: Any, fits: OwnFits | None, rows: AuditRows, trainings: int, generator: np.random.Generator,
+    progress: Progress = unseen,
+) -> Seen:  # fmt: skip
     """Fit, and score what is predicted at the canaries: how far it agrees with their label.
 
     For an estimator that is not ours, less what models say there that no canary took part in: they saw no coin.
@@ -113,6 +123,7 @@ def seen_predictions(
             model, recording = fits.fitted(*data, generator)
             fixed = fits.structure is not None and recording.trees > 0
         values[training] = agreement(model, rows.given(places) if fits is None else places, rows.own) - without
+        progress(training + 1, trainings)
     # Only in the audit's own trees is it known that no two canaries meet.
     return Seen(coins=coins.reshape(-1), values=values.reshape(-1), alone=fixed, fixed=fixed)
 
@@ -165,9 +176,10 @@ def structure_depends_on_data(estimator: AbstractTreeEstimator, X: Any, y: Any, 
             f"{type(estimator).__name__} is not an estimator of this library: its trees cannot be inspected"
         )
     seed = _validate.count("seed", seed, "seed", minimum=0)
-    if estimator.schema is None:
+    if not isinstance(estimator.schema, Schema):
         raise InvalidParameter(
-            "schema=None: a privately estimated schema depends on the rows, and so do the trees' candidates"
+            f"schema={estimator.schema!r}: a privately estimated schema depends on the rows, and so do the trees' "
+            "candidates"
         )
     rows, labels = background_rows(X, y, estimator.schema)
     if len(rows) < 2:
@@ -198,7 +210,7 @@ def _neighbours(
     estimator: AbstractTreeEstimator, rows: NDArray[Any], labels: NDArray[Any]
 ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     schema = estimator.schema
-    assert schema is not None  # looked at above
+    assert isinstance(schema, Schema)  # looked at above
     resolved = schema.resolved(rows.shape[1])
     own, other = extreme_labels(resolved)
     cell = canary_cells(resolved, 1, bins=2).rows.astype(rows.dtype)
@@ -206,6 +218,8 @@ def _neighbours(
     for place, feature in enumerate(resolved.features):
         if isinstance(feature, Numeric):
             beyond[0, place] = feature.high + 10.0 * (feature.high - feature.low)
+        elif isinstance(feature, Date):
+            beyond[0, place] = LATEST[feature.zoned]
     label = np.empty(1, dtype=labels.dtype)
     label[0] = own
     exchanged = labels.copy()

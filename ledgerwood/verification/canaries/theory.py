@@ -25,7 +25,7 @@ from ledgerwood.verification.black_box.budget import Counts
 
 Sides = Literal["both", "included"]
 """Whether canaries are guessed to be in and out, or in only: a label speaks for presence far more than against it."""
-_SHARES = (0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.375, 0.5)
+SHARES = (0.01, 0.02, 0.03, 0.04, 0.05, 0.065, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.375, 0.5)
 """Of the canaries: guesses of one kind."""
 _CERTAIN = 0.25
 """Share of canaries whose label may be expected to be their own, at least: half of those that are in."""
@@ -82,7 +82,7 @@ def guesses_for(claim: Claim, canaries: int, delta: float, alpha: float, sides: 
     By the claim alone, so that they are fixed before anything is drawn.
     """
     best = (1, 1 if sides == "both" else 0, 0.0)
-    for share in _SHARES:
+    for share in SHARES:
         included = int(share * canaries)
         if not included or (sides == "included" and share > _CERTAIN):
             continue

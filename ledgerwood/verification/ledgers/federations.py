@@ -12,10 +12,12 @@ from typing import Any, final
 
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
+from ledgerwood.pages.shown import Card, ShowsItself
 from ledgerwood.verification.ledgers.answers import AnswersFound, read_answers
 from ledgerwood.verification.ledgers.filters import VERDICTS, GrantVerdict, Verdict
+from ledgerwood.verification.ledgers.reports import LedgerReport
 from ledgerwood.verification.ledgers.signatures import check_signature, read_signature
-from ledgerwood.verification.ledgers.verifying import LedgerReport, checked
+from ledgerwood.verification.ledgers.verifying import checked
 
 _SERVERS = re.compile(r"(?:^|[^0-9A-Za-z])federation ([0-9a-f]{32})(?![0-9A-Za-z])")
 _CLIENTS = re.compile(r"resumable: federation ([0-9a-f]{32}) plan ([0-9a-f]{64}) server (\S{1,64})")
@@ -28,7 +30,7 @@ _Told = dict[tuple[str, str], tuple[str, str]]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionVerdict:
+class SessionVerdict(ShowsItself):
     """What was found of one session of a client.
 
     Args:
@@ -51,10 +53,21 @@ class SessionVerdict:
     missed: tuple[int, ...]
     answers: int | None
 
+    def _card(self) -> Card:
+        return Card(
+            title=f"Session {self.session}: {self.verdict}",
+            facts=(
+                ("server", self.server),
+                ("draws, missed", f"{self.draws:,}, {len(self.missed):,}"),
+                ("answers", self.answers),
+                ("reason", self.reason or None),
+            ),
+        )
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientVerdict:
+class ClientVerdict(ShowsItself):
     """What was found of a client's ledger.
 
     Args:
@@ -74,10 +87,22 @@ class ClientVerdict:
         """The worst of the ledger and of all sessions."""
         return _worst([self.ledger.verdict, *(each.verdict for each in self.sessions)])
 
+    def _card(self) -> Card:
+        return Card(
+            title=f"Client {self.client}: {self.verdict}",
+            facts=(("its ledger", f"{self.ledger.verdict}, head {self.ledger.head}"), ("sessions", len(self.sessions))),
+            notes=tuple(f"not looked at: {note}" for note in self.notes),
+            header=("session", "verdict", "draws", "missed", "reason"),
+            rows=tuple(
+                (one.session, one.verdict, f"{one.draws:,}", f"{len(one.missed):,}", one.reason)
+                for one in self.sessions
+            ),
+        )
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FederationReport:
+class FederationReport(ShowsItself):
     """The result of comparing a server's ledger with clients' ledgers.
 
     Args:
@@ -108,6 +133,23 @@ class FederationReport:
                 if one.verdict == "refuted"
             ]
         return tuple(found)
+
+    def _card(self) -> Card:
+        sessions = [(each, one) for each in self.clients for one in each.sessions]
+        return Card(
+            title=f"Federation {self.verdict}: a server and {len(self.clients):,} clients",
+            facts=(
+                ("server's ledger", f"{self.server.verdict}, {self.server.grants:,} grants, head {self.server.head}"),
+                ("sessions", len(sessions)),
+            ),
+            notes=(*self.differences[:8], *(f"not compared: {note}" for note in self.notes[:8])),
+            header=("client", "its ledger", "session", "verdict", "draws", "missed", "reason"),
+            rows=tuple(
+                (each.client, each.ledger.verdict, one.session, one.verdict, f"{one.draws:,}", f"{len(one.missed):,}",
+                 one.reason)
+                for each, one in sessions
+            ),
+        )  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -340,11 +382,14 @@ def _verified(
 ) -> tuple[list[str], LedgerReport]:
     """Lines and report of a ledger, of one with a refuted charge, too; errors name it."""
     try:
-        return checked(place, dataset, head, refute=False, known=known)
+        lines, report = checked(place, dataset, head, refute=False, known=known)
     except LedgerCorrupted as error:
         raise LedgerCorrupted(f"{name}: {error}") from error
     except LedgerError as error:
         raise LedgerError(f"{name}: {error}") from error
+    if report.trusted:
+        raise LedgerError(f"{name}: begins with a checkpoint; sessions are compared from a ledger's first entry on")
+    return lines, report
 
 
 def _text(event: object) -> str:

@@ -41,6 +41,7 @@ ORDERS = (1 + 1e-6, 1 + 1e6)
 _PARAMETER = {"renyi": "order", "whitehouse": "delta_prime"}
 _PLAIN = ("basic", "gdp", "zcdp")
 _ORDERS = 96
+_NEAR_CEILING = Fraction(1, 10**9)  # relative: below it a total is looked at alone
 
 
 @final
@@ -122,6 +123,55 @@ class Rule:
         return _least(lambda log: conversion(main * (1 + mp.exp(log)), 1 + mp.exp(log), delta))
 
 
+@final
+@dataclass(slots=True)
+class Ceiling:
+    """Totals that are held against one limit, again and again: a few are computed, the others lie below one that fits.
+
+    A filter's condition falls with the total, so whatever is below a total that fits does, too. Each total that is
+    above the largest one known to fit is looked at together with a larger one, towards the least that is known not to:
+    a million totals take some hundred looks (docs/explanation/ledger.md#verification-linear).
+
+    Args:
+        rule: the filter.
+        epsilon: nats, of the limit.
+        delta: probability, of the limit.
+    """
+
+    rule: Rule
+    epsilon: Fraction
+    delta: Fraction
+    _fits: Fraction = Fraction()
+    _exceeds: Fraction | None = None
+
+    def holds(self, total: Amounts) -> bool:
+        """Returns whether the total is within the limit: what `Rule.fits` says of it."""
+        main, deltas = total
+        if self.rule.name == "basic":
+            return self.rule.fits(total, self.epsilon, self.delta)
+        if self.rule.name == "whitehouse" and deltas + Fraction(self.rule.parameter) > self.delta:
+            return False
+        if main <= self._fits:
+            return True
+        if self._exceeds is not None and main >= self._exceeds:
+            return False
+        if self._exceeds is None or self._exceeds - main > main * _NEAR_CEILING:
+            probe = 2 * main if self._exceeds is None else (main + self._exceeds) / 2
+            if self._alone(probe):
+                self._fits = probe
+                return True
+            self._exceeds = probe
+        found = self._alone(main)
+        if found:
+            self._fits = main
+        else:
+            self._exceeds = main
+        return found
+
+    def _alone(self, main: Fraction) -> bool:
+        return self.rule.fits((main, Fraction()), self.epsilon, self.delta)
+
+
 def rule(record: Any) -> Rule:
     """The filter that an opening states.
 
@@ -169,12 +219,12 @@ def _up(value: Fraction) -> float:
     return number if Fraction(number) >= value else math.nextafter(number, math.inf)
 
 
-Verdict = Literal["refuted", "unconfirmed", "confirmed"]
-"""From the worst to the best."""
+Verdict = Literal["refuted", "unconfirmed", "trusted", "confirmed"]
+"""From the worst to the best; "trusted" is of a whole ledger that begins with a checkpoint, and of no grant."""
 
-VERDICTS: tuple[Verdict, ...] = ("refuted", "unconfirmed", "confirmed")
+VERDICTS: tuple[Verdict, ...] = ("refuted", "unconfirmed", "trusted", "confirmed")
 _AGREEMENT = 0.01  # relative: both bounds this near to a charge confirm it
-_NEAR = 1e-3  # relative: an upper bound this little above a charge is worth a finer grid
+_NEAR = 1e-3  # relative: an upper bound this little above a charge confirms it, whatever the lower one is
 _DIGITS = 60  # every value that is compared is a sum of terms of one sign, so relative digits are enough
 _METHODS = ("pure", "profile", "gdp", "unsampled", "pld", "renyi")
 
@@ -187,7 +237,7 @@ class GrantVerdict:
     Args:
         entry: the grant's place in the ledger, from 0.
         verdict: "refuted" where the charge is below `lower`; "confirmed" where it covers `upper`, or where both bounds
-            lie within 1 % of it; else "unconfirmed".
+            lie within 1 % of it, or where `upper` is at most .1 % above it; else "unconfirmed".
         reason: why, in words; which bound is missing, if one is.
         currency: what the charge and both bounds are in, by the filter: "epsilon" (nats, at `delta`; basic,
             whitehouse), "mu" (Gaussian differential privacy; gdp), "rho" (nats, zCDP; zcdp), "divergence" (nats, Renyi
@@ -281,7 +331,7 @@ def _point(entry: int, node: _pairs.Node, charge: dict[str, Any]) -> GrantVerdic
         bounds = _within_numbers(lambda: point_bounds(node, delta))
         if delta > 0 and epsilon * (1 + SLACK) < bounds.upper and bounds.lower <= epsilon * (1 + SLACK):
             before = bounds
-            bounds = _within_numbers(lambda: _other_ways(node, epsilon, delta, method, order, before))
+            bounds = _within_numbers(lambda: _other_ways(node, delta, method, order, before))
             bounds = CostBounds(max(bounds.lower, before.lower), min(bounds.upper, before.upper), bounds.missing)
         if math.isinf(bounds.upper) and delta > 0:
             with counted(None):  # a few operations more
@@ -308,17 +358,13 @@ def _within_numbers(bounds: Callable[[], CostBounds]) -> CostBounds:
     return found
 
 
-def _other_ways(
-    node: _pairs.Node, epsilon: float, delta: float, method: str, order: float | None, bounds: CostBounds
-) -> CostBounds:
+def _other_ways(node: _pairs.Node, delta: float, method: str, order: float | None, bounds: CostBounds) -> CostBounds:
     """Upper bounds that are coarser than composed losses, but may be what there is: those that the charge names."""
     found, missing = bounds.upper, bounds.missing
     if method == "unsampled":
         found = min(found, point_bounds(_pairs.unsampled(node), delta).upper)
     if method == "renyi":
         found = min(found, converted_epsilon(node, delta, order).upper)
-    if bounds.lower < (1 - _AGREEMENT) * epsilon and epsilon < found < epsilon * (1 + _NEAR):
-        found = min(found, point_bounds(node, delta, fine=True).upper)
     if math.isinf(found):
         found = converted_epsilon(node, delta, None).upper
     return CostBounds(min(bounds.lower, found), found, missing)
@@ -340,6 +386,8 @@ def _verdict(
         reason = f"the recorded {currency} {charge!r} is below what the plan costs, at least {lower!r}{at}"
     elif room >= upper:
         verdict, reason = "confirmed", f"the plan costs at most {upper!r}{at}"
+    elif upper <= (1 + _NEAR) * charge:
+        verdict, reason = "confirmed", f"the plan costs at most {upper!r}{at}, within .1 % of the charge"
     elif lower >= (1 - _AGREEMENT) * charge and upper <= (1 + _AGREEMENT) * charge:
         verdict, reason = "confirmed", f"the plan costs from {lower!r} to {upper!r}{at}, within 1 % of the charge"
     else:

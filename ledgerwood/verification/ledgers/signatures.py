@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
+from ledgerwood.verification.ledgers.checkpoints import opening_of, start_of, until_checkpoint
 
 _KEYS = {"dataset", "entries", "format", "head", "signature"}
 _FORMAT = "ledgerwood ledger head, Ed25519, 1"
@@ -50,6 +51,7 @@ def check_signature(lines: list[str], signature: str, public_key: str | Path) ->
 
     Raises:
         LedgerCorrupted: the signature is not of this key, or not of this chain.
+        LedgerError: it is of entries before the checkpoint with which the ledger begins.
         InvalidParameter: no such key.
     """
     from cryptography.exceptions import InvalidSignature
@@ -73,9 +75,15 @@ def check_signature(lines: list[str], signature: str, public_key: str | Path) ->
         raise LedgerCorrupted("the signature was not made by the owner of this key, or was altered") from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise LedgerCorrupted(f"the signature cannot be read: {error}") from error
-    if count > len(lines):
-        raise LedgerCorrupted(f"entry {len(lines)}: missing; the signature is of a ledger of {count} entries")
-    if _statement(lines[:count]) != statement:
+    start = start_of(lines)
+    if count > start + len(lines):
+        raise LedgerCorrupted(f"entry {start + len(lines)}: missing; the signature is of a ledger of {count} entries")
+    if count <= start:
+        raise LedgerError(
+            f"the signature is of {count} entries, before the checkpoint at entry {start} with which this ledger "
+            "begins, so it says nothing of what is there; sign the checkpoint, or verify the whole ledger"
+        )
+    if _statement(lines[: count - start]) != statement:
         raise LedgerCorrupted(f"entry {count - 1}: not the one that was signed: the chain was rebuilt, or is another")
     return count
 
@@ -94,16 +102,18 @@ def read_signature(path: str | Path) -> str:
 
 def _statement(lines: list[str]) -> dict[str, object]:
     """What is signed."""
-    first, last = (json.loads(line) for line in (lines[0], lines[-1]))
-    return {"dataset": first["dataset"], "entries": len(lines), "format": _FORMAT, "head": last["hash"]}
+    first, last, entries = opening_of(lines[0]), json.loads(lines[-1]), start_of(lines) + len(lines)
+    return {"dataset": first["dataset"], "entries": entries, "format": _FORMAT, "head": last["hash"]}
 
 
 def _canonical(record: object) -> str:
     return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def database_lines(url: str, dataset: str | None) -> tuple[list[str], str]:
+def database_lines(url: str, dataset: str | None, *, from_checkpoint: bool = False) -> tuple[list[str], str]:
     """The lines of a data set's ledger in their order, and the head that the database keeps for it.
+
+    With `from_checkpoint`, the lines from the last checkpoint on; none where there is no checkpoint.
 
     Raises:
         LedgerError: no such database or data set, or it cannot be read.
@@ -113,19 +123,19 @@ def database_lines(url: str, dataset: str | None) -> tuple[list[str], str]:
     if dataset is None:
         raise InvalidParameter("dataset=None must be the label of a data set: a database holds many (unit: text)")
     try:
-        return _read(url, dataset)
+        return _read(url, dataset, from_checkpoint)
     except ModuleNotFoundError as missing:
         raise ImportError(
             f"a ledger in a database needs {missing.name}: pip install 'ledgerwood[sql]'", name=missing.name
         ) from missing
 
 
-def _read(url: str, dataset: str) -> tuple[list[str], str]:
+def _read(url: str, dataset: str, from_checkpoint: bool) -> tuple[list[str], str]:
     import sqlalchemy as sa
 
     try:
         address = sa.make_url(url)
-        name = f"{address.render_as_string()}, data set {dataset!r}"
+        name = f"{address.set(query={}).render_as_string()}, data set {dataset!r}"  # an option may hold a password
         if address.drivername == "postgresql":
             address = address.set(drivername="postgresql+psycopg")
         if address.drivername.startswith("sqlite") and not Path(str(address.database)).is_file():
@@ -133,18 +143,21 @@ def _read(url: str, dataset: str) -> tuple[list[str], str]:
         engine = sa.create_engine(address, hide_parameters=True)
         try:
             with engine.connect() as connection:  # one statement: one state of the database
-                rows = connection.execute(
+                found = connection.execute(
                     sa.text(
                         "SELECT e.line, h.head FROM ledgerwood_entries e "
                         "JOIN ledgerwood_heads h ON h.dataset = e.dataset "
-                        "WHERE e.dataset = :dataset ORDER BY e.position"
+                        f"WHERE e.dataset = :dataset ORDER BY e.position{' DESC' if from_checkpoint else ''}"
                     ),
                     {"dataset": dataset},
-                ).all()
+                )
+                rows = until_checkpoint(found) if from_checkpoint else found.all()
         finally:
             engine.dispose()
     except sa.exc.SQLAlchemyError as error:
         raise LedgerError(f"the ledger database cannot be read: {getattr(error, 'orig', None) or error}") from error
     if not rows:
+        if from_checkpoint:
+            return [], ""
         raise LedgerError(f"there is no ledger at {name}")
     return [row.line for row in rows], str(rows[0].head)

@@ -23,6 +23,7 @@ from ledgerwood.mechanisms import (
     RandomSource,
     SecureRandom,
 )
+from ledgerwood.pages.shown import Told
 from ledgerwood.verification.auditing.result import level
 from ledgerwood.verification.noise.record import ADDITIVE, Additive, NoiseRecord, noise_tests, recorded
 
@@ -35,7 +36,7 @@ _LEAST_DRAWS = 50
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseCheck:
+class NoiseCheck(Told):
     """The result of exact tests of noise. For a fit, it is for the data owner only: it is made from exact values.
 
     Args:

@@ -352,6 +352,7 @@ def recorded(record: NoiseRecord) -> Iterator[None]:
         "select": _release_hook,
         "sample": _coins_hook,
         "assign": _coins_hook,
+        "allocate": _coins_hook,
     }
     with recording("record of noise", {point: functools.partial(hook, record) for point, hook in standing.items()}):
         yield

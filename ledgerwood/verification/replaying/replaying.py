@@ -23,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
-from ledgerwood.accounting.events import Composed, Event, Parallel, PoissonSelection, Repeated, RepeatedSelection
+from ledgerwood.accounting.events import (
+    Composed,
+    Event,
+    Parallel,
+    PoissonSelection,
+    RandomAllocation,
+    Repeated,
+    RepeatedSelection,
+)
 from ledgerwood.accounting.ledger import Grant, Ledger, Receipt
 from ledgerwood.curator import (
     CorrectSplits,
@@ -38,6 +46,7 @@ from ledgerwood.curator import (
     Schema,
     SplitGains,
 )
+from ledgerwood.curator.allocated import AllocatedRounds
 from ledgerwood.curator.filtered import FilteredRounds, RunPurse
 from ledgerwood.curator.queries.columns.selections import ColumnKeys, ColumnMode
 from ledgerwood.curator.rounds import CuratorGroups, CuratorRound
@@ -48,7 +57,7 @@ from ledgerwood.mechanisms.exact.coins import KEY_WORDS
 from ledgerwood.recording.opening import Hook, Point, recording
 from ledgerwood.verification.replaying.comparison import difference
 from ledgerwood.verification.replaying.moves import Handed, choice_move, quantiles_move, sum_move
-from ledgerwood.verification.replaying.session import Handled, Replay, ReplayStep, Session
+from ledgerwood.verification.replaying.session import Handled, Replay, ReplayStep, SeenAllocation, Session
 from ledgerwood.verification.sensitivity.domains import Neighbour
 from ledgerwood.verification.sensitivity.matching import neighbour_of
 
@@ -72,9 +81,13 @@ def hooks(session: Session) -> dict[Point, Hook]:
         "open": _open,
         "open_groups": _open_groups,
         "group": _group,
+        "open_allocation": _open_allocation,
+        "step": _step,
         "search": _search,
         "sample": _sample,
         "assign": _assign,
+        "allocate": _allocate,
+        "allocated": _allocated,
         "release": _release,
         "select": _select,
         "noise": _noise,
@@ -195,6 +208,25 @@ def _group(session: Session, original: Callable[..., CuratorRound], groups: Cura
     return opened
 
 
+def _open_allocation(
+    session: Session, original: Callable[..., AllocatedRounds], curator: Any, event: RandomAllocation, *, purpose: str
+) -> AllocatedRounds:
+    step = session.step("open_allocation", purpose, {"event": event})
+    session.before_draw()
+    opened = original(curator, event, purpose=purpose)
+    session.require_paid(step, (event,))
+    return opened
+
+
+def _step(session: Session, original: Callable[..., CuratorRound], rounds: AllocatedRounds) -> CuratorRound:
+    session.step("step", "", {})
+    session.before_draw()
+    opened = original(rounds)
+    if session.in_sample is not None:
+        session.joins(opened, rounds._event.event, held=session.in_sample)
+    return opened
+
+
 def _search(
     session: Session, original: Callable[..., Any], curator: Curator, event: RepeatedSelection | PoissonSelection,
     plans: Any, run: Any, *, purpose: str,
@@ -234,6 +266,32 @@ def _assign(
         with _privately(session, step, least=0 if ends[0] == 1 << 64 else KEY_WORDS):
             step.output = original(table, ends, source)
     return _coupled(session, step.output, table.n_rows, group)
+
+
+def _allocate(
+    session: Session, original: Callable[..., Any], table: AbstractRows, selected: int, steps: int, source: RandomSource
+) -> SeenAllocation:
+    """An allocation of the first fit; a stand-in for it in the second one."""
+    step = session.step("allocate", "", {"selected": selected, "steps": steps})
+    made = None
+    if not session.replaying:
+        with _privately(session, step, least=KEY_WORDS):
+            made = original(table, selected, steps, source)
+    return SeenAllocation(call=step.call, made=made, selected=selected, steps=steps)
+
+
+def _allocated(
+    session: Session, original: Callable[..., Mask], table: AbstractRows, allocation: SeenAllocation, number: int
+) -> Mask:
+    """As `_sample`, of a step; the changed row is in every step where it is wanted, or in none."""
+    step = session.step("allocated", "", {"allocation": allocation.call.number, "step": number})
+    session.in_sample = session.neighbour.change != "permuted" and session.sampled
+    if not session.replaying:
+        step.output = original(table, allocation.made, number)
+        fault = allocation.fault(number, step.output)
+        if fault is not None:
+            session.violated(str(step.call), *fault)
+    return _coupled(session, step.output, table.n_rows, session.sampled)
 
 
 def _coupled(session: Session, first: NDArray[Any], n_rows: int, changed: Any) -> NDArray[Any]:
@@ -419,8 +477,8 @@ def replay(
         data: of the first fit.
         neighbour: of the second one, as `added`, `removed`, `replaced` and the like make it; or a plain data set, such
             as (X, y), whose rows are matched by their values (`neighbour_of`).
-        sampled: whether the changed row is in every sample, the worst case. If not, and in no group, no release from a
-            sample may change at all.
+        sampled: whether the changed row is in every sample, and in every step of an allocation, the worst case. If not,
+            and in no group, no release from a sample may change at all.
         group: which group the changed row is assigned to, from 0, modulo the number of groups.
         schema: of the rows, where `fit` is the name of a system.
 

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import Event, FilteredEvent, GaussianEvent, GDPEvent, Parallel, PoissonSampled
 from ledgerwood.accounting.ledger import Grant, Receipt
 from ledgerwood.errors import PrivacyError, ReplayFailed
+from ledgerwood.pages.shown import Told
 from ledgerwood.verification.replaying.comparison import difference
 from ledgerwood.verification.replaying.moves import Move
 from ledgerwood.verification.sensitivity.domains import Neighbour
 
 Kind = Literal[
-    "words", "grant", "draw", "open", "open_groups", "group", "sample", "assign", "release", "select", "search"
-]
+    "words", "grant", "draw", "open", "open_groups", "group", "open_allocation", "step", "sample", "assign",
+    "allocate", "allocated", "release", "select", "search",
+]  # fmt: skip
 
 Handled = Literal["noise", "evidence", "choice"]
 """Points inside of a release, which its own handlers listen at."""
@@ -70,7 +75,7 @@ class Violation:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Replay:
+class Replay(Told):
     """The result of a replay; for the data owner only, since violations depend on rows.
 
     Args:
@@ -110,6 +115,42 @@ class ReplayStep:
     evidence: Any = None
     output: Any = None
     value: Any = None
+
+
+@final
+@dataclass(slots=True, kw_only=True, eq=False)
+class SeenAllocation:
+    """An allocation of a fit: what the table made, and in how many steps each row was.
+
+    Args:
+        call: by which it was made.
+        made: by the table, of the first fit; None in the second one, whose rows are those of the first.
+        selected, steps: as it was asked for.
+        done: steps whose rows were asked for.
+        counts: of each row of the first fit, its steps so far; None before the first.
+    """
+
+    call: Call
+    made: Any
+    selected: int
+    steps: int
+    done: int = 0
+    counts: NDArray[np.int64] | None = None
+
+    def fault(self, step: int, mask: NDArray[np.bool_]) -> tuple[str, str] | None:
+        """Add a step's rows; returns what was stated and found, where a row is in too many steps, or too few."""
+        if step != self.done:
+            return f"step {self.done} of the allocation", f"step {step}"
+        self.done += 1
+        self.counts = np.zeros(len(mask), dtype=np.int64) if self.counts is None else self.counts
+        self.counts += mask
+        most, least = int(self.counts.max(initial=0)), int(self.counts.min(initial=self.selected))
+        stated = f"each row in {self.selected} of {self.steps} steps"
+        if most > self.selected:
+            return stated, f"a row in {most} of the first {self.done}"
+        if least + self.steps - self.done < self.selected:
+            return stated, f"a row in {least} of the first {self.done}"
+        return None
 
 
 @final

@@ -31,6 +31,7 @@ from ledgerwood.curator import (
 from ledgerwood.curator.queries.registry import COLUMNS, TREES, name_of
 from ledgerwood.errors import InvalidParameter, PrivacyWarning
 from ledgerwood.mechanisms import BallShifts, BlockShifts, BoxShifts, Grid, UtilityRange
+from ledgerwood.pages.shown import Told
 from ledgerwood.verification.figures import Seeded, beside, generator_of
 from ledgerwood.verification.sensitivity.distances import Gap, Norm, Shifts, shift_gap
 from ledgerwood.verification.sensitivity.domains import Data, Neighbour, RowKind, domain
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SensitivityReport:
+class SensitivityReport(Told):
     """The result of a sensitivity check; for the data owner only, if it began with data.
 
     Args:

@@ -139,8 +139,6 @@ def worst_rows(schema: "Schema") -> Iterator[tuple[str, list[Any], Any]]:
     Args:
         schema: resolved, with a target; what it does not declare as missing is not missing.
     """
-    from ledgerwood.curator import Numeric
-
     low, high = _labels(schema)
     bottom: list[Any] = [_end(column, 0) for column in schema.features]
     top: list[Any] = [_end(column, -1) for column in schema.features]
@@ -148,7 +146,7 @@ def worst_rows(schema: "Schema") -> Iterator[tuple[str, list[Any], Any]]:
     yield "highest", top, low
     yield "lowest, the other label", bottom, low
     yield "highest, the other label", top, high
-    yield "outside", [1e300 if isinstance(column, Numeric) else UNSEEN for column in schema.features], low
+    yield "outside", [_beyond(column) for column in schema.features], low
     if any(column.missing for column in schema.features):
         missing = [np.nan if column.missing else value for column, value in zip(schema.features, bottom, strict=True)]
         yield "missing", missing, high
@@ -156,10 +154,20 @@ def worst_rows(schema: "Schema") -> Iterator[tuple[str, list[Any], Any]]:
 
 def _end(column: "Feature", place: Literal[0, -1]) -> Any:
     from ledgerwood.curator import Categorical
+    from ledgerwood.schema import as_given
 
     if isinstance(column, Categorical):
         return column.categories[place]
-    return column.high if place else column.low
+    return as_given(column, column.high if place else column.low)
+
+
+def _beyond(column: "Feature") -> Any:
+    from ledgerwood.curator import Date, Numeric
+    from ledgerwood.schema import LATEST
+
+    if isinstance(column, Date):
+        return LATEST[column.zoned]
+    return 1e300 if isinstance(column, Numeric) else UNSEEN
 
 
 def _labels(schema: "Schema") -> tuple[Any, Any]:

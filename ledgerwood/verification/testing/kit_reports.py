@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, final
 
+from ledgerwood.pages.shown import Told
 from ledgerwood.recording.opening import unreleased
 
 Verdict = Literal["passed", "failed", "not looked at", "does not apply"]
@@ -32,7 +33,7 @@ class KitCheck:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KitReport:
+class KitReport(Told):
     """What a test kit found out about a plug-in, on synthetic rows.
 
     Args:

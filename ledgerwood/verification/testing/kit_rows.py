@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.schema import Categorical, Date, Feature, Numeric, Ranged, Schema, Target, as_given, object_days
 
 Data = tuple[NDArray[Any], NDArray[Any]]
 """X (n_rows, n_features) of objects, y (n_rows,): numbers, or objects of classes."""
@@ -28,7 +28,7 @@ FEATURES = (
 
 def kit_schema(*, classes: bool, weight_bound: float | None = None) -> Schema:
     """The kit's own schema, for a plug-in that is given none."""
-    target: Feature = Categorical("label", ("no", "yes")) if classes else Numeric("label", 0.0, 10.0)
+    target: Target = Categorical("label", ("no", "yes")) if classes else Numeric("label", 0.0, 10.0)
     return Schema(features=FEATURES, target=target, weight_bound=weight_bound)
 
 
@@ -44,6 +44,10 @@ def kit_rows(schema: Schema, n_rows: int, *, seed: int = 0) -> Data:
 def _shares(schema: Schema, X: NDArray[Any]) -> NDArray[np.float64]:
     """Where each row's first cell lies in its column, from 0 to 1."""
     first = schema.features[0]
+    if isinstance(first, Date):
+        found = [object_days(value, zoned=first.zoned) for value in X[:, 0]]
+        days = np.array([first.low if value is None else value for value in found])
+        return np.clip((days - first.low) / (first.high - first.low), 0.0, 1.0)
     if isinstance(first, Numeric):
         known = np.array([value if value is not None else first.low for value in X[:, 0]], dtype=np.float64)
         return np.asarray(np.nan_to_num((known - first.low) / (first.high - first.low)))
@@ -71,11 +75,10 @@ def rare_rows(schema: Schema, n_rows: int, *, last: bool) -> tuple[Data, tuple[i
             common, *rare = reversed(feature.categories) if last else feature.categories
             values[:] = [common] * len(X)
         else:
-            assert isinstance(feature, Numeric)  # a kit asks for a target
-            values[:] = np.linspace(
-                feature.low * 0.6 + feature.high * 0.4, feature.low * 0.4 + feature.high * 0.6, len(X)
-            )
-            rare = [feature.low, feature.high] if last else [feature.high, feature.low]
+            assert isinstance(feature, Ranged)  # a kit asks for a target
+            middle = np.linspace(feature.low * 0.6 + feature.high * 0.4, feature.low * 0.4 + feature.high * 0.6, len(X))
+            values[:] = [as_given(feature, each) for each in middle.tolist()]
+            rare = [as_given(feature, each) for each in (feature.low, feature.high)][:: 1 if last else -1]
         for place, value in enumerate(rare):
             values[place] = value
     return (X, y), tuple(range(most))
@@ -100,6 +103,8 @@ def _values(feature: Feature, n_rows: int, generator: np.random.Generator) -> li
     values = generator.uniform(feature.low, feature.high, n_rows)
     if feature.missing:
         values[generator.random(n_rows) < 0.1] = math.nan
+    if isinstance(feature, Date):
+        return [None if value != value else feature.spelled(value) for value in values.tolist()]
     return list(values.tolist())
 
 
@@ -119,9 +124,15 @@ def typed_rows(schema: Schema, data: Data) -> tuple[NDArray[np.float64], NDArray
     X, y = data
     columns = np.empty(X.shape, dtype=np.float64)
     for place, feature in enumerate(schema.features):
-        codes = feature.categories.index if isinstance(feature, Categorical) else float
-        columns[:, place] = [codes(value) for value in X[:, place]]
+        columns[:, place] = [_code(feature, value) for value in X[:, place]]
     return columns, np.array([str(label) for label in y]) if y.dtype == object else y
+
+
+def _code(feature: Feature, value: Any) -> float:
+    if isinstance(feature, Categorical):
+        return feature.categories.index(value)
+    found = object_days(value, zoned=feature.zoned) if isinstance(feature, Date) else float(value)
+    return math.nan if found is None else found
 
 
 class Unreadable:

@@ -14,7 +14,7 @@ from ledgerwood.curator import Curator, DeclaredStatistic, Schema, Table
 from ledgerwood.curator.queries.declared import made_of, rehearsed
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import GaussianMechanism, SeededRandom
-from ledgerwood.schema import Numeric
+from ledgerwood.schema import Categorical, Date, Numeric
 from ledgerwood.verification.ledgers.verifying import verify_ledger
 from ledgerwood.verification.replaying.replaying import replay
 from ledgerwood.verification.sensitivity.checking import check_sensitivity
@@ -84,8 +84,11 @@ class _Kit:
     @classmethod
     def of(cls, statistic: DeclaredStatistic, n_rows: int, evaluations: int, seed: int) -> "_Kit":
         # A table of rows has a target, whose place in the statistic does not matter to it: the last column is one here.
-        *features, target = statistic.columns
-        schema = Schema(features=tuple(features) or (Numeric("beside", 0.0, 1.0),), target=target, weight_bound=2.0)
+        *features, last = sorted(statistic.columns, key=lambda column: not isinstance(column, Date))
+        beside = Numeric("beside", 0.0, 1.0)
+        if isinstance(last, Date):  # which no table has as its target
+            features, last = [*features, last], beside
+        schema = Schema(features=tuple(features) or (beside,), target=last, weight_bound=2.0)
         data = kit_rows(schema, n_rows, seed=seed)
         return cls(statistic=statistic, schema=schema, data=data, evaluations=evaluations, seed=seed)
 
@@ -119,7 +122,7 @@ class _Kit:
         X, y = self.data
         before = self.value((X[:0], y[:0]))
         require(not np.any(before), f"of no rows it is {before.tolist()}")
-        chunk = {column.name: np.array([column.missing_cell]) if not isinstance(column, Numeric) else np.array([np.nan])
+        chunk = {column.name: np.array([column.missing_cell]) if isinstance(column, Categorical) else np.array([np.nan])
                  for column in self.statistic.columns}  # fmt: skip
         said, found = heard(lambda: made_of(self.statistic, chunk))
         require(not said.raised, f"the function raises of a row with missing values only: {said.raised}")

@@ -308,7 +308,9 @@ class TrainerKit:
         """With a large budget no worse than a constant, in whatever order the classes are declared."""
         target, budget = self.schema.target, self.trainer.budget
         orders = [target] if not isinstance(target, Categorical) else [
-            target, dataclasses.replace(target, categories=target.categories[::-1])
+            # Weights of classes would have another class predicted than the commonest.
+            dataclasses.replace(target, categories=each, weights=None)
+            for each in (target.categories, target.categories[::-1])
         ]  # fmt: skip
         told = []
         for order in orders:

@@ -23,6 +23,7 @@ from ledgerwood.verification.ledgers.bounds.pair import (
     NOTHING,
     LossPair,
     Side,
+    averaged,
     compressed,
     heights,
     mixed,
@@ -33,8 +34,16 @@ from ledgerwood.verification.ledgers.bounds.pair import (
 )
 from ledgerwood.verification.ledgers.effort import spend
 from ledgerwood.verification.ledgers.pairs import Node, mu_squared
-from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Replaced, Sampled, Several
-from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Laplace, Pure, Range, Staircase, TruncatedLaplace
+from ledgerwood.verification.ledgers.pairs.combined import Allocated, GroupsNode, Replaced, Sampled, Several
+from ledgerwood.verification.ledgers.pairs.continuous import (
+    Gaussian,
+    Laplace,
+    Mixture,
+    Pure,
+    Range,
+    Staircase,
+    TruncatedLaplace,
+)
 from ledgerwood.verification.ledgers.pairs.integers import (
     Approximate,
     DiscreteGaussian,
@@ -102,6 +111,8 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
     match node:
         case Gaussian():
             found = leaves.gaussian(_held(float(mp.sqrt(node.square)), 900.0, side), reach, side, bins)
+        case Mixture():
+            found = leaves.mixture(_in_floats(node), reach, side, bins)
         case Laplace():
             found = leaves.laplace(_held(float(1 / node.scale), _HELD, side), far, side, bins)
         case TruncatedLaplace():
@@ -129,6 +140,8 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
             found = _stated(node, log_negligible, side)
         case Sampled():
             found = sampled(pair_of(node.inner, log_negligible, side, work), float(node.rate))
+        case Allocated():
+            found = _allocated(node, log_negligible, side, work)
         case Replaced():
             found = _replaced(node, log_negligible, side, work)
         case GroupsNode():
@@ -138,6 +151,12 @@ def _pair_of(node: Node, log_negligible: float, side: Side, work: Work) -> LossP
         case _:
             raise ValueError(f"no losses are known for {node!r}")
     return found if found is not None else _fallback(node, side)
+
+
+def _in_floats(node: Mixture) -> tuple[list[tuple[float, float]], float]:
+    """Shifts with the logarithms of their probabilities, and that of no shift."""
+    rest = node.rest()
+    return [(float(mu), float(mp.log(p))) for mu, p in node.shifts], float(mp.log(rest)) if rest > 0 else -math.inf
 
 
 def _held(loss: float, most: float, side: Side) -> float:
@@ -193,6 +212,52 @@ def _groups(node: GroupsNode, log_negligible: float, side: Side, work: Work) -> 
     if side == "lower":  # any one group is dominated by the worst
         return max(members, key=_spread)
     return profiles.worst(members)
+
+
+def _allocated(node: Allocated, log_negligible: float, side: Side, work: Work) -> LossPair | None:
+    """One step of each unit: an average of pairs. Of several, their blocks from above.
+
+    From below, what a part of the releases tells: the sum of Gaussian ones, else the first one, a Poisson sample.
+    """
+    if node.selected > 1 and side == "lower":
+        square = mu_squared(node.inner)
+        if square is not None:
+            mu = float(mp.sqrt(square)) * node.selected / math.sqrt(node.steps) * (1.0 - 2.0**-50)
+            return leaves.gaussian(_held(mu, 900.0, side), math.sqrt(-2.0 * log_negligible) + 1.0, side, work.bins)
+        rate = node.selected / node.steps * (1.0 - 2.0**-50)
+        return sampled(pair_of(node.inner, log_negligible, side, work), rate)
+    one = pair_of(node.inner, log_negligible, side, work)
+    length, longer = divmod(node.steps, node.selected)
+    blocks = [(length + 1, longer), (length, node.selected - longer)]
+    factors = [(_averaged(one, size, log_negligible, side, work), count) for size, count in blocks if count]
+    return factors[0][0] if node.selected == 1 else power_product(factors, log_negligible, side, work)
+
+
+def _averaged(one: LossPair, steps: int, log_negligible: float, side: Side, work: Work) -> LossPair:
+    """The average of `steps` independent ratios by its halves: of 2n steps of n and n, of 2n + 1 of n and n + 1."""
+    least = log_negligible - math.log(steps)
+    many, more = one, one  # of n and of n + 1 steps; both of the first bit's
+    count = 0
+    for bit in f"{steps:b}":
+        if count == 0:
+            many, more, count = one, _average_of(one, one, 0.5, least, side, work), 1
+            continue
+        odd = _average_of(many, more, count / (2 * count + 1), least, side, work)
+        if bit == "1":
+            many, more = odd, _average_of(more, more, 0.5, least, side, work)
+        else:
+            many, more = _average_of(many, many, 0.5, least, side, work), odd
+        count = 2 * count + int(bit)
+    return many
+
+
+def _average_of(a: LossPair, b: LossPair, share: float, least: float, side: Side, work: Work) -> LossPair:
+    a, b = compressed(a, work.factor, side), compressed(b, work.factor, side)
+    spend(300 * a.loss.size * b.loss.size)
+    found = averaged(a, b, share)
+    if found is None:
+        raise Unheld("a random allocation has losses that floats do not hold")
+    return compressed(trimmed(found, least, side), work.factor, side)
 
 
 def _spread(pair: LossPair) -> float:

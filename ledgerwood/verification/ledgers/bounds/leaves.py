@@ -69,6 +69,44 @@ def gaussian(mu: float, reach: float, side: Side, bins: int) -> LossPair | None:
     return made(np.concatenate(losses), np.concatenate(masses), lost, lost)
 
 
+def mixture(shifts: tuple[list[tuple[float, float]], float], reach: float, side: Side, bins: int) -> LossPair | None:
+    """Normal outputs that are moved by a random shift, against those that are not, from -reach to the last mu + reach.
+
+    Cells and points are those of `_binned`, for each shift; the loss rises with the output.
+
+    Args:
+        shifts: (mu, log of its probability), ascending; and the logarithm of the probability of none.
+        reach, side, bins: as of `gaussian`.
+    """
+    moved, log_rest = shifts
+    last = moved[-1][0]
+    edges = np.linspace(-reach, last + reach, bins + 1)
+
+    def losses(x: Floats) -> Floats:
+        total = np.full(x.shape, log_rest)
+        for mu, log_p in moved:
+            total = np.logaddexp(total, log_p + mu * (x - mu / 2.0))
+        near = sum((math.exp(log_p) * np.expm1(np.minimum(mu * (x - mu / 2.0), 700.0)) for mu, log_p in moved), 0.0 * x)
+        return np.where((near > -0.5) & (near < 1.0), np.log1p(np.clip(near, -0.5, 1.0)), total)
+
+    pieces = max(math.ceil(float(np.diff(edges).max()) * (last + reach + last + 4.0)), 1)
+    spend(300 * pieces * edges.size * (1 + len(moved)))
+    half = np.repeat(np.diff(edges) / (2.0 * pieces), pieces)
+    middle = (edges[:-1, None] + np.diff(edges)[:, None] * ((np.arange(pieces) + 0.5) / pieces)).ravel()
+    x = (middle[:, None] + half[:, None] * _NODES).ravel()
+    log_q = -(x**2) / 2.0 - 0.5 * math.log(2.0 * math.pi) + np.log(half[:, None] * _WEIGHTS).ravel()
+    loss = losses(x)
+    if side == "lower":
+        loss, log_p = merged(loss, log_q + loss, np.arange(edges.size - 1) * (_NODES.size * pieces))
+        return made(loss, log_p)
+    nodes = np.unique(np.concatenate((losses(edges)[:1] - 1e-9, np.maximum.accumulate(losses(edges)) + 1e-15)))
+    keep = np.append(True, np.diff(nodes) > 1e-13)
+    keep[-1] = True
+    loss, log_p = split(np.clip(loss, nodes[0], nodes[-1]), log_q + loss, nodes[keep])
+    lost = 2.0 * math.erfc(reach / math.sqrt(2.0))
+    return made(loss, log_p, lost, lost)
+
+
 def laplace(shift: float, reach: float, side: Side, bins: int) -> LossPair | None:
     """Outputs below 0 and above 1 have one loss each; between them it rises; `shift` is 1 / scale."""
     if shift > WIDEST:

@@ -16,7 +16,7 @@ from ledgerwood.verification.ledgers.bounds.pair import Floats, LossPair, Side
 from ledgerwood.verification.ledgers.effort import spend
 from ledgerwood.verification.ledgers.pairs import Node
 from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Replaced, Sampled, Several
-from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Pure, TruncatedLaplace
+from ledgerwood.verification.ledgers.pairs.continuous import Gaussian, Mixture, Pure, TruncatedLaplace
 from ledgerwood.verification.ledgers.pairs.continuous import Range as BoundedRange
 from ledgerwood.verification.ledgers.pairs.integers import (
     Approximate,
@@ -78,6 +78,8 @@ class Moments:
                 return self._groups(node, p)
             case Sampled():
                 return self._sampled(node, p)
+            case Mixture():  # the largest shift alone has larger moments
+                return self._by_pairs(node, p, Gaussian(node.shifts[-1][0] ** 2))
             case Replaced():
                 return self._by_pairs(node, max(p, 1.0 - p), node.replaced)
             case TruncatedLaplace() | Approximate():
@@ -146,7 +148,11 @@ class Moments:
             rate, inner = rate * inner.rate, inner.inner
         if isinstance(inner, BoundedRange):
             return _range_moment(float(inner.epsilon), float(rate), p)
-        if not isinstance(inner, Several | Replaced | GroupsNode | Skellam) and _light(inner) and self.integrals > 0:
+        if (
+            not isinstance(inner, Several | Replaced | GroupsNode | Skellam | Mixture)
+            and _light(inner)
+            and self.integrals > 0
+        ):
             if not isinstance(inner, Gaussian) or settles(mp.sqrt(inner.square), p):
                 self.integrals -= 1
                 try:
@@ -200,6 +206,8 @@ class Moments:
 
 def _far_below(node: Node, p: float) -> float:
     """log of the most that Q-masses which floats took for 0 add to a sample's moment at p < 0: s is at least 1 - q."""
+    if isinstance(node, Mixture) and node.rest() > 0:
+        return math.log(_UNDERFLOW) + p * float(mp.log(node.rest()))
     if not isinstance(node, Sampled) or node.rate >= 1:
         return math.inf
     return math.log(_UNDERFLOW) + p * math.log1p(-float(node.rate))

@@ -161,6 +161,24 @@ def sampled(pair: LossPair, rate: float) -> LossPair | None:
     return made(loss, log_q + loss, rate * pair.lost_p, 0.0)
 
 
+def averaged(a: LossPair, b: LossPair, share: float) -> LossPair | None:
+    """A unit in a with probability `share`, else in b, and both are released: r becomes the average. Exact."""
+    (loss_a, log_a), (loss_b, log_b) = _with_absent(a), _with_absent(b)
+    with np.errstate(invalid="ignore"):
+        loss = np.logaddexp.outer(math.log(share) + loss_a, math.log1p(-share) + loss_b).ravel()
+    log_q = np.add.outer(log_a, log_b).ravel()
+    kept = loss > -math.inf
+    lost_p = share * a.lost_p * float(np.exp(log_b).sum()) + (1.0 - share) * b.lost_p * float(np.exp(log_a).sum())
+    return made(loss[kept], (log_q + loss)[kept], lost_p, a.lost_q * b.lost_q)
+
+
+def _with_absent(pair: LossPair) -> tuple[Floats, Floats]:
+    """Losses and log masses under Q, those included that P has not: their ratio is 0."""
+    if pair.lost_q == 0.0:
+        return pair.loss, pair.log_q
+    return np.append(-math.inf, pair.loss), np.append(math.log(pair.lost_q), pair.log_q)
+
+
 def mixed(members: list[tuple[LossPair, float]]) -> LossPair | None:
     """Groups that a unit enters with these probabilities; in no group it loses nothing. Exact."""
     absent = 1.0 - sum(p for _, p in members)

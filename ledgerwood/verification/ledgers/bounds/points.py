@@ -25,10 +25,10 @@ _MOST_DRAWS = 10**10  # of a kind, in a spectrum
 _CLOSED = (Gaussian, Laplace, TruncatedLaplace, Pure, Range, Staircase, Approximate, StatedTable)
 
 
-def point_bounds(node: Node, delta: float, *, fine: bool = False) -> CostBounds:
+def point_bounds(node: Node, delta: float) -> CostBounds:
     """Bounds of the least epsilon at which the node's delta is at most `delta` in both directions, nats.
 
-    At delta 0 that is the pure epsilon, exactly. With `fine` the upper bound is taken on finer grids, in longer time.
+    At delta 0 that is the pure epsilon, exactly.
     """
     pure = pure_epsilon(node)
     if delta == 0.0:
@@ -40,7 +40,7 @@ def point_bounds(node: Node, delta: float, *, fine: bool = False) -> CostBounds:
     if _is_closed(node):
         with mp.workdps(mp.dps + min(_zeros(node), _MOST_DIGITS)):
             return _closed_bounds(node, delta)
-    found = _composed_bounds(node, delta, fine)
+    found = _composed_bounds(node, delta)
     limit = pure_bound(node, delta).upper
     return CostBounds(min(found.lower, limit), min(found.upper, limit), found.missing if limit > found.upper else "")
 
@@ -141,18 +141,16 @@ def _closed_bounds(node: Node, delta: float) -> CostBounds:
 
 
 @functools.lru_cache(maxsize=64)
-def _composed_bounds(node: Node, delta: float, fine: bool) -> CostBounds:
+def _composed_bounds(node: Node, delta: float) -> CostBounds:
     counts = _counted(node)
     total = sum(counts.values())
     log_negligible = max(math.log(delta) - math.log(total) - 14.0, -740.0)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        upper, missing = _side(counts, delta, log_negligible, "upper", fine)
-        if fine:
-            return CostBounds(_composed_bounds(node, delta, False).lower, upper, missing)
-        lower = _side(counts, delta, log_negligible, "lower", False)[0]
+        upper, missing = _side(counts, delta, log_negligible, "upper")
+        lower = _side(counts, delta, log_negligible, "lower")[0]
         if any(_holds_range(part) for part in counts):  # another of its pairs may cost more
             for order in _RANGE_ORDERS:
-                lower = max(lower, _side(counts, delta, log_negligible, "lower", False, order)[0])
+                lower = max(lower, _side(counts, delta, log_negligible, "lower", order)[0])
         return CostBounds(lower, upper, missing)
 
 
@@ -194,14 +192,12 @@ def _counted(node: Node) -> dict[Node, int]:
 
 
 def _side(
-    counts: dict[Node, int], delta: float, log_negligible: float, side: Side, fine: bool, order: float = 2.0
+    counts: dict[Node, int], delta: float, log_negligible: float, side: Side, order: float = 2.0
 ) -> tuple[float, str]:
     """Epsilon from one side, in words what is missing."""
-    work = Work(
-        bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), _FEWEST)), factor=FACTOR * (3 if fine else 1), order=order
-    )
+    work = Work(bins=min(BINS, max(_OUTPUTS // max(len(counts), 1), _FEWEST)), factor=FACTOR, order=order)
     # the work of a lattice grows with the number of kinds: coarser where there are many
-    target = composed.TARGET * min(1.0 + len(counts) / 16.0, 50.0) / (16.0 if fine else 1.0)
+    target = composed.TARGET * min(1.0 + len(counts) / 16.0, 50.0)
     try:
         pairs = [
             (compressed(pair_of(part, log_negligible, side, work), 2 * work.bins, side), count)

@@ -37,6 +37,29 @@ class Sampled(Node):
 
 @final
 @dataclass(frozen=True, slots=True)
+class Allocated(Node):
+    """A unit in `selected` of `steps` releases of a node, chosen uniformly: r becomes an average of such ratios.
+
+    Several steps cost what as many blocks with one step each cost (docs/explanation/allocation.md#allocation-blocks).
+    Its losses are known from both sides (bounds/events.py), and no profile or moment of it exactly.
+    """
+
+    inner: Node
+    selected: int
+    steps: int
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        raise ValueError("a random allocation has no exact profile here")
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        raise ValueError("a random allocation has no Renyi divergence here")
+
+    def pure_epsilon(self) -> Number:
+        return self.selected * self.inner.pure_epsilon()
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class GroupsNode(Node):
     """Parallel groups; no probabilities where the costliest group counts."""
 

@@ -111,6 +111,48 @@ class Gaussian(Node):
 
 @final
 @dataclass(frozen=True, slots=True)
+class Mixture(Node):
+    """N(0, 1), moved by each shift with its probability, against N(0, 1); shifts ascend.
+
+    Its losses are known from both sides (bounds/leaves.py), and no moment of it exactly.
+    """
+
+    shifts: tuple[tuple[Number, Number], ...]
+
+    def positive_part(self, slope: Number, constant: Number) -> Number:
+        if slope == 0 or (constant >= 0 and slope > 0):
+            return max(slope + constant, 0)
+        if slope < 0 and constant <= 0:
+            return mpf(0)
+        target, rest = mp.log(-constant / slope), self.rest()
+        if rest > 0 and target <= mp.log(rest):
+            return max(slope + constant, 0) if slope > 0 else mpf(0)
+        low, high = mpf(-200), (abs(target) + 300) / self.shifts[0][0] + self.shifts[-1][0]
+        for _ in range(mp.prec):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.log_ratio(middle) < target else (low, middle)
+        sign = 1 if slope > 0 else -1
+        without = mp.erfc(sign * low / mp.sqrt(2)) / 2
+        moved = sum((p * mp.erfc(sign * (low - mu) / mp.sqrt(2)) / 2 for mu, p in self.shifts), mpf(0))
+        return slope * (rest * without + moved) + constant * without
+
+    def excess(self, slope: Number, constant: Number, p: Number) -> Number:
+        raise ValueError("a mixture of Gaussians has no exact Renyi divergence here")
+
+    def pure_epsilon(self) -> Number:
+        return mp.inf
+
+    def rest(self) -> Number:
+        """The probability that nothing moves."""
+        return 1 - sum((p for _, p in self.shifts), mpf(0))
+
+    def log_ratio(self, output: Number) -> Number:
+        """log dP/dQ at an output."""
+        return mp.log(self.rest() + sum((p * mp.exp(mu * (output - mu / 2)) for mu, p in self.shifts), mpf(0)))
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Laplace(Node):
     """Laplace noise of this scale per unit of sensitivity."""
 

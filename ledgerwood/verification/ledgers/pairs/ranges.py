@@ -17,6 +17,7 @@ _MOST_POINTS = 10_000
 
 REALS: dict[str, dict[str, tuple[float, float]]] = {
     "GaussianEvent": {"noise_multiplier": _WIDE},
+    "GaussianMixtureEvent": {"noise_multiplier": _WIDE},
     "LaplaceEvent": {"noise_multiplier": _WIDE},
     "PureEvent": {"epsilon": _WIDE},
     "RandomizedResponseEvent": {"epsilon": _WIDE},
@@ -45,6 +46,7 @@ COUNTS: dict[str, dict[str, tuple[int, int]]] = {
     "DiscreteLaplaceEvent": {"sensitivity": (1, _MOST_ATOMS)},
     "DiscreteGaussianEvent": {"sensitivity": (1, _MOST_ATOMS)},
     "SkellamEvent": {"sensitivity": (1, _MOST_ATOMS)},
+    "RandomAllocation": {"selected": (1, 2**30), "steps": (1, 2**30)},
     "FixedSizeSampled": {"sample_size": (1, _MOST_COUNT), "population": (1, _MOST_COUNT)},
     "Repeated": {"count": (1, _MOST_COUNT)},
 }

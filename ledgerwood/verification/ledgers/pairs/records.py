@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ledgerwood.verification.ledgers.atoms import Number, mp, mpf
-from ledgerwood.verification.ledgers.pairs.combined import GroupsNode, Replaced, Sampled, join
+from ledgerwood.verification.ledgers.pairs.combined import Allocated, GroupsNode, Replaced, Sampled, join
 from ledgerwood.verification.ledgers.pairs.continuous import (
     Gaussian,
     Laplace,
+    Mixture,
     Node,
     Pure,
     Range,
@@ -89,6 +90,21 @@ def _elliptical(record: Record) -> Node:
     return Gaussian(sum(((_number(d) / _positive(s)) ** 2 for d, s in pairs), mpf(0)))
 
 
+def _mixture(record: Record) -> Node:
+    _refuse_replace_one(record)
+    noise = _positive(record["noise_multiplier"])
+    pairs = _points(record["shifts"], record["probabilities"], above=0)
+    if len(pairs) > 256 or any(not mpf(10) ** -6 <= shift / noise * (1 + mpf(10) ** -15) for shift, _ in pairs):
+        raise ValueError(f"shifts below 1e-6 standard deviations, or more than 256: {record['shifts']!r}")
+    if pairs[-1][0] / noise > 30 * (1 + mpf(10) ** -15):
+        raise ValueError(f"a shift above 30 standard deviations: {record['shifts']!r}")
+    if any(not mpf("1e-100") * (1 - mpf(10) ** -15) <= p <= 1 for _, p in pairs) or sum(p for _, p in pairs) > 1:
+        raise ValueError(
+            f"probabilities of shifts are from 1e-100 to 1, together at most 1: {record['probabilities']!r}"
+        )
+    return Mixture(tuple((shift / noise, p) for shift, p in pairs))
+
+
 def _response(record: Record) -> Node:
     if _count(record["categories"]) < 2 or record["adjacency"] != "replace-one":
         raise ValueError(f"not a randomised response with a known privacy bound: {record!r}")
@@ -137,6 +153,15 @@ def _sampled(record: Record) -> Node:
         raise ValueError(f"sampling rate {record['sampling_rate']!r} above 1")
     inner = _parsed(record["event"])
     return inner if rate == 1 else Sampled(inner, rate)
+
+
+def _allocated(record: Record) -> Node:
+    _refuse_replace_one(record)
+    selected, steps = _count(record["selected"]), _count(record["steps"])
+    if selected > steps:
+        raise ValueError(f"a unit in {selected} of {steps} steps")
+    inner = _parsed(record["event"])
+    return join([(inner, steps)]) if selected == steps else Allocated(inner, selected, steps)
 
 
 def _fixed_size(record: Record) -> Node:
@@ -198,6 +223,7 @@ def _leaf(*fields: str, read: Callable[[Record], Node]) -> Reader:
 _LEAVES: dict[str, Reader] = {
     "GaussianEvent": _leaf("noise_multiplier", read=lambda r: Gaussian(1 / _positive(r["noise_multiplier"]) ** 2)),
     "EllipticalGaussianEvent": _leaf("sensitivities", "stddevs", read=_elliptical),
+    "GaussianMixtureEvent": _leaf("shifts", "probabilities", "noise_multiplier", read=_mixture),
     "LaplaceEvent": _leaf("noise_multiplier", read=lambda r: Laplace(_positive(r["noise_multiplier"]))),
     "PureEvent": _leaf("epsilon", read=lambda r: Pure(_positive(r["epsilon"]))),
     "RandomizedResponseEvent": _leaf("epsilon", "categories", read=_response),
@@ -224,6 +250,7 @@ _LEAVES: dict[str, Reader] = {
 }
 _COMBINED: dict[str, Reader] = {
     "PoissonSampled": (frozenset({"event", "sampling_rate"}), _sampled),
+    "RandomAllocation": (frozenset({"event", "selected", "steps"}), _allocated),
     "FixedSizeSampled": (frozenset({"event", "sample_size", "population"}), _fixed_size),
     "ReplaceOneSampled": (frozenset({"event", "add_remove", "sampling_rate"}), _replace_one),
     "RepeatedSelection": (frozenset({"event", "shape", "stopping_rate"}), _selection),
