@@ -12,9 +12,19 @@ _EXTRAS = {
     "pyarrow": "arrow",
     "dask": "dask",
     "distributed": "dask",
+    "matplotlib": "plot",
     "flwr": "federation",
     "ray": "federation",
     "msgpack": "federation",
+    "starlette": "dashboard",
+    "uvicorn": "dashboard",
+    "jinja2": "dashboard",
+    "markupsafe": "dashboard",
+    "anyio": "dashboard",
+    "xgboost": "xgboost",
+    "onnx": "onnx",
+    "opacus": "opacus",
+    "torch": "opacus",
 }
 """Packages that are not in the extra "trainers", and the extra that has them."""
 

@@ -100,12 +100,31 @@ def delta_caution(delta: float, expected_rows: float | None = None) -> str | Non
         limit = f"{limit} and above {rows}" if limit else rows
     if not limit:
         return None
-    advice = LARGEST_DELTA / 100 if expected_rows is None else min(LARGEST_DELTA, 1.0 / expected_rows) / 100
+    advice = _advised(expected_rows)
     return (
         f"delta={delta!r} (unit: probability) is above {limit}: a mechanism that publishes each row with probability "
         "delta satisfies this guarantee, for any epsilon. Set delta far below 1 / (number of rows), for example "
         f"{advice:.0e}"
     )
+
+
+def _advised(rows: float | None) -> float:
+    """A hundredth of the largest delta that is not warned of."""
+    return (LARGEST_DELTA if rows is None else min(LARGEST_DELTA, 1.0 / rows)) / 100
+
+
+def suggested_delta(rows: int) -> float:
+    """Returns a delta for a public number of rows: the largest power of ten that is at most a hundredth of 1 / rows.
+
+    Nor more than 1e-5, a hundredth of the largest delta that is not warned of.
+
+    Args:
+        rows: public; a number that was counted in private rows is no argument for this function.
+    """
+    digits = 0
+    while 10**digits < 100 * rows or float(f"1e-{digits}") > _advised(None):
+        digits += 1
+    return float(f"1e-{digits}")
 
 
 def leaf_caution(

@@ -9,7 +9,7 @@ import gzip
 import itertools
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood.errors import SchemaError
-from ledgerwood.schema import Categorical, Feature, Numeric, Schema
+from ledgerwood.schema import Categorical, Date, Feature, Numeric, Schema, iso_days
 
 _ANY_LENGTH = 2**31 - 1
 """Of a cell: a long one is no reason to refuse the others."""
@@ -84,6 +84,19 @@ def csv_header(path: Path) -> list[str]:
     raise SchemaError(f"{path} is empty: it needs a header line and rows")
 
 
+def header_in(lines: Iterable[str], where: str) -> list[str]:
+    """The names of the columns, from the first line; no further line is asked for.
+
+    Raises:
+        SchemaError: no line, or an empty one.
+    """
+    for line in lines:
+        if names := _cells_of_line(line.removeprefix("\ufeff")):
+            return names
+        break
+    raise SchemaError(f"{where} is empty: a CSV file begins with a line of column names")
+
+
 def csv_batches(path: Path, columns: CsvColumns, *, size: int) -> Iterator[tuple[NDArray[Any], list[NDArray[Any]]]]:
     """The rows of a CSV file, some at a time, as `read_csv` reads them.
 
@@ -105,7 +118,7 @@ def csv_batches(path: Path, columns: CsvColumns, *, size: int) -> Iterator[tuple
 
 def _lines(path: Path, *, strict: bool) -> Iterator[list[str]]:
     """The lines of a CSV file that are not empty, as cells; the header is the first one. Errors as in `read_rows`."""
-    opened = gzip.open if path.suffix == ".gz" else open
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
     errors = "strict" if strict else "surrogateescape"
     width, number = None, 0
     try:
@@ -188,12 +201,13 @@ def typed_table(columns: Sequence[Sequence[Any]], features: Sequence[Feature]) -
 
 
 def parse_column(cells: Sequence[str], feature: Feature, *, strict: bool = True) -> list[Any]:
-    """The typed values of one column; an empty cell becomes NaN in a numeric column and None in a categorical one.
+    """The typed values of one column; an empty cell becomes NaN in a numeric column and None in another one.
 
     Args:
         cells: as text.
         feature: the column's declaration.
-        strict: True refuses a cell of a numeric column that is not a number; otherwise it stays a text.
+        strict: True refuses a cell of a numeric column that is not a number, or of a column of dates that is not one;
+            otherwise it stays a text.
 
     Raises:
         ValueError: such a cell.
@@ -201,9 +215,18 @@ def parse_column(cells: Sequence[str], feature: Feature, *, strict: bool = True)
     match feature:
         case Numeric():
             return [_number(cell, strict) if cell else math.nan for cell in cells]
+        case Date():
+            return [_date(cell, feature, strict) if cell else None for cell in cells]
         case Categorical():
             spelled = {str(category): category for category in feature.categories}
             return [spelled.get(cell, cell) if cell else None for cell in cells]
+
+
+def _date(cell: str, feature: Date, strict: bool) -> str:
+    if strict and iso_days(cell, zoned=feature.zoned) is None:
+        zone = ", with a time zone" if feature.zoned else ", without a time zone"
+        raise ValueError(f"{cell!r} is no date in ISO form{zone}")
+    return cell
 
 
 def _number(cell: str, strict: bool) -> float | str:
@@ -227,5 +250,6 @@ def _column(path: Path, header: list[str], rows: list[list[str]], feature: Featu
     try:
         values = iter(parse_column(cells, feature, strict=strict))
     except ValueError as error:
-        raise SchemaError(f"{path}, column {feature.name!r}: {error}; the schema says it is a number") from error
+        kind = "date" if isinstance(feature, Date) else "number"
+        raise SchemaError(f"{path}, column {feature.name!r}: {error}; the schema says it is a {kind}") from error
     return [next(values) if fits else tuple(row) for row, fits in zip(rows, whole, strict=True)]

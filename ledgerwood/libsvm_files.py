@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from ledgerwood.errors import SchemaError
 from ledgerwood.schema import Schema
@@ -58,18 +58,6 @@ def libsvm_batches(path: Path, schema: Schema, *, strict: bool) -> Iterator[Line
         yield rows, labels
 
 
-def read_libsvm(path: Path, schema: Schema) -> Lines:
-    """All rows of a file, as for training.
-
-    Raises:
-        SchemaError: a schema without its features, or as of `libsvm_batches`.
-    """
-    if not schema.features:
-        raise SchemaError(f"{path} does not say how many features there are: declare a schema that lists them")
-    batches = [no_rows(len(schema.features)), *libsvm_batches(path, schema, strict=False)]
-    return vstack([X for X, _ in batches], format="csr"), np.concatenate([labels for _, labels in batches])
-
-
 def no_rows(n_features: int) -> Lines:
     """A batch without rows."""
     return csr_array((0, n_features), dtype=np.float64), np.empty(0)
@@ -77,7 +65,7 @@ def no_rows(n_features: int) -> Lines:
 
 def _blocks(path: Path) -> Iterator[NDArray[np.uint8]]:
     """Some lines at a time, each with its end."""
-    opened: Any = gzip.open if path.suffix == ".gz" else open
+    opened: Any = gzip.open if path.suffix.lower() == ".gz" else open
     rest = b""
     try:
         with opened(path, "rb") as file:

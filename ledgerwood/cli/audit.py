@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from ledgerwood.accounting import Adjacency
+from ledgerwood.cli.app import Command, group
+from ledgerwood.report import standard_input
 from ledgerwood.report.options import (
     Alpha,
     Audited,
     Canaries,
-    Existing,
+    CsvRows,
     Html,
     Json,
     Label,
@@ -21,28 +23,32 @@ from ledgerwood.report.options import (
     SchemaFile,
     Seed,
     Seen,
-    Settings,
     Trainings,
     Unconfirmed,
-    takes_settings,
 )
 from ledgerwood.report.printing import REFUTED, leave, refusals
+from ledgerwood.report.progress import working
+from ledgerwood.report.settings import Settings, takes_settings
 
-audit_app = typer.Typer(
-    no_args_is_help=True, help="Find out how much a mechanism, a training or a ledger really loses."
-)
+app = group("Find out how much a mechanism, a training or a ledger really loses.")
 
 
-@audit_app.command("mechanism")
+@app.command("mechanism", cls=Command)
 @refusals
 def audit_mechanism(
     mechanism: Annotated[
         str,
-        typer.Argument(metavar="MODULE:FUNCTION", help="sampler(dataset, n, rng), in a file .py or a module."),
+        typer.Argument(
+            metavar="MODULE:FUNCTION",
+            help="sampler(dataset, n, rng), in a file .py or a module.",
+        ),
     ],
     pair: Annotated[
         str | None,
-        typer.Option(help="Two neighbouring data sets: JSON, a .json file, or MODULE:NAME."),
+        typer.Option(
+            callback=standard_input.of_text,
+            help="Two neighbouring data sets: JSON, a .json file, - for JSON from standard input, or MODULE:NAME.",
+        ),
     ] = None,
     search: Annotated[
         bool,
@@ -61,7 +67,12 @@ def audit_mechanism(
     ] = None,
     event: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="The claim: an event's record, as a ledger holds it."),
+        typer.Option(
+            dir_okay=False,
+            allow_dash=True,
+            callback=standard_input.of_existing_file,
+            help="The claim: an event's record, as a ledger holds it; - for standard input.",
+        ),
     ] = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     samples: Annotated[int, typer.Option(help="Outputs drawn on each data set for the test.")] = 100_000,
@@ -76,7 +87,14 @@ def audit_mechanism(
     html: Html = None,
     as_json: Json = False,
 ) -> None:
-    """Draw from a mechanism on two neighbouring data sets, bound its epsilon from below, and test a claim."""
+    r"""Draw from a mechanism on two neighbouring data sets, bound its epsilon from below, and test a claim.
+
+    Examples:
+        ledgerwood audit mechanism laplace.py:sampler --pair "[[0.0], [1.0]]" --epsilon 1 \
+            --samples 20000
+        ledgerwood audit mechanism laplace.py:sampler --pair - --epsilon 1 --json < pair.json
+        ledgerwood audit mechanism laplace.py:sampler --search --laplace 1 --html audit.html
+    """
     from ledgerwood.report.audits.inputs import load_claim, load_pair, load_sampler
     from ledgerwood.report.audits.running import run_mechanism_audit, show_mechanism
 
@@ -105,11 +123,11 @@ def audit_mechanism(
         raise typer.Exit(REFUTED)
 
 
-@audit_app.command("model")
+@app.command("model", cls=Command)
 @refusals
 @takes_settings
 def audit_model(
-    rows: Annotated[Path, Existing],
+    rows: CsvRows,
     schema: SchemaFile,
     settings: Settings,
     canaries: Canaries = None,
@@ -122,7 +140,13 @@ def audit_model(
     html: Html = None,
     as_json: Json = False,
 ) -> None:
-    """Train as `train` would, with canaries beside the rows of a CSV file, and bound the model's epsilon from below."""
+    r"""Train as `train` would, with canaries beside the rows of a CSV file, and bound the model's epsilon from below.
+
+    Examples:
+        ledgerwood audit model rows.csv --schema schema.json --epsilon 1 --delta 1e-6
+        ledgerwood audit model rows.csv --schema schema.json --epsilon 4 --delta 1e-6 \
+            --system sgbdt --n-estimators 5 --canaries 50 --html audit.html
+    """
     from ledgerwood.report.audits.running import run_model_audit, show_model
     from ledgerwood.report.models import read_schema
 
@@ -143,7 +167,7 @@ def audit_model(
         raise typer.Exit(REFUTED)
 
 
-@audit_app.command("ledger")
+@app.command("ledger", cls=Command)
 @refusals
 def audit_ledger(
     ledger: Place,
@@ -166,10 +190,15 @@ def audit_ledger(
     """Verify a ledger, follow its epsilon round by round, and hold a model against it.
 
     Exit code 3 where a charge is refuted, 4 where one could not be confirmed.
+
+    Examples:
+        ledgerwood audit ledger model.ledger.jsonl --model model --html audit.html
+        ledgerwood audit ledger - --json < model.ledger.jsonl
     """
     from ledgerwood.report.audits.running import show_ledger_audit
     from ledgerwood.report.ledgers.audits import audit_ledger as run
 
-    found = run(ledger, dataset=dataset, model=model, vault=vault, public_data=public_data)
+    with working("verifying the ledger, and following its epsilon"):
+        found = run(ledger, dataset=dataset, model=model, vault=vault, public_data=public_data)
     show_ledger_audit(found, html=html, as_json=as_json)
     leave(found.report.verdict, allow_unconfirmed=allow_unconfirmed)

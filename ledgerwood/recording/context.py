@@ -10,8 +10,8 @@ from typing import Any, Literal, ParamSpec, TypeVar, final
 from ledgerwood.errors import ReplayFailed
 
 Point = Literal[
-    "words", "grant", "draw", "open", "open_groups", "group", "search", "sample", "assign", "release", "select",
-    "noise", "evidence", "choice", "structure",
+    "words", "grant", "draw", "open", "open_groups", "group", "open_allocation", "step", "search", "sample", "assign",
+    "allocate", "allocated", "release", "select", "noise", "evidence", "choice", "structure",
 ]  # fmt: skip
 Hook = Callable[..., Any]
 """Called as hook(body, *arguments): `body` is the method behind the point, which the hook calls, or not."""

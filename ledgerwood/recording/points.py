@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from ledgerwood._uncopied import Uncopied
 from ledgerwood.errors import ReplayFailed
 from ledgerwood.recording.context import CURRENT, Point, current, joined
 
@@ -39,17 +40,23 @@ def passes(point: Point) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return marked
 
 
-class Recorded:
+class Recorded(Uncopied):
     """An object of the recording in which it was made, for any thread: curators, groups and rounds.
 
     A pool of threads inside a fit has its own contexts; what it does with the fit's curator is recorded all the
-    same.
+    same. It is neither copied nor pickled: a copy would count for itself what was released out of one draw.
     """
 
     __slots__ = ("_recording",)
 
     def __init__(self) -> None:
         self._recording = current()
+
+    def _uncopied(self) -> str:
+        return (
+            f"a {type(self).__name__} cannot be copied or pickled, or one draw would pay for the releases of both; use "
+            "the object itself, from any thread, or open another one, with a separate draw"
+        )
 
 
 O = TypeVar("O", bound=Recorded)

@@ -1,11 +1,14 @@
-"""A demonstration on a real data set: plan, train and verify, with two non-private models for comparison."""
+"""A demonstration on a real data set: plan, train and verify, utility over epsilon, two models without privacy."""
 
+import os
+import sys
 import tempfile
 import time
+import warnings
+import webbrowser
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,80 +18,21 @@ from rich.table import Table
 from ledgerwood.accounting import Adjacency, Budget, PrivacyUnit
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.datasets import Dataset, DatasetName, load
+from ledgerwood.errors import PrivacyWarning
+from ledgerwood.pages.html import write
+from ledgerwood.report.demo_page import DemoResult, UtilityPoint, demo_page, text_plot
 from ledgerwood.report.printing import print_json, show
 from ledgerwood.schema import Categorical, Schema
 from ledgerwood.trainers import PrivateBoostingClassifier, PrivateBoostingRegressor
 from ledgerwood.verification import verify_ledger
 
 TEST_SHARE = 0.3
-FEW_ROWS = 10_000
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoResult:
-    """The result of one demonstration.
-
-    Args:
-        dataset: name of the data set.
-        train_rows, test_rows: rows of each part (public here: the data set is).
-        scores: for each measure the private, the non-private and the trivial model's score on the test rows.
-        epsilon_planned: privacy cost of the plan before training, nats.
-        epsilon_readded: total of the ledger file, recomputed by the verifier, nats.
-        delta: probability.
-        adjacency: the relation.
-        trees: number of trees.
-        seconds: the seconds of the private training.
-        ledger: the ledger file.
-    """
-
-    dataset: DatasetName
-    train_rows: int
-    test_rows: int
-    scores: dict[str, tuple[float, float, float]]
-    epsilon_planned: float
-    epsilon_readded: float
-    delta: float
-    adjacency: Adjacency
-    trees: int
-    seconds: float
-    ledger: Path
-
-    @property
-    def remark(self) -> str:
-        """Why the private model stands where it stands."""
-        size = (
-            "are few, so the noise reduces the accuracy; with a hundred times as many rows it would hardly matter."
-            if self.train_rows < FEW_ROWS
-            else "are many, so the noise costs little."
-        )
-        return (
-            "Why the gap: the noise on a leaf depends on epsilon, delta and the number of trees, not on the number of "
-            f"rows, while the signal grows with the rows. {self.train_rows:,} training rows {size}"
-        )
-
-    def to_record(self) -> dict[str, object]:
-        """Plain JSON values."""
-        return {
-            "dataset": self.dataset,
-            "train_rows": self.train_rows,
-            "test_rows": self.test_rows,
-            "scores": {
-                measure: dict(zip(("private", "non_private", "trivial"), values, strict=True))
-                for measure, values in self.scores.items()
-            },
-            "epsilon_planned": self.epsilon_planned,
-            "epsilon_readded": self.epsilon_readded,
-            "delta": self.delta,
-            "adjacency": self.adjacency.value,
-            "trees": self.trees,
-            "seconds": self.seconds,
-            "ledger": str(self.ledger),
-        }
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+"""The budgets of the picture, nats; the demonstration's own is one more."""
 
 
 def run_demo(name: DatasetName, *, epsilon: float, delta: float, verbose: bool) -> DemoResult:
-    """Train on seven tenths of a data set, score on the rest.
+    """Train on seven tenths of a data set, score on the rest; then once at each of EPSILONS, for a picture.
 
     Args:
         name: which data set.
@@ -102,24 +46,36 @@ def run_demo(name: DatasetName, *, epsilon: float, delta: float, verbose: bool) 
     budget = Budget(epsilon=epsilon, delta=delta, adjacency=Adjacency.ADD_REMOVE)
     data = load(name)
     test = np.random.default_rng(0).random(len(data.y)) < TEST_SHARE
-    path = Path(tempfile.mkdtemp(prefix="ledgerwood-demo-")) / "run.ledger.jsonl"
-    estimator = _estimator(data)(
-        epsilon=epsilon,
-        delta=delta,
-        schema=data.schema,
-        expected_rows=round(data.expected_rows * (1 - TEST_SHARE)),
-        verbose=int(verbose),
-    )
+    folder = Path(tempfile.mkdtemp(prefix="ledgerwood-demo-"))
+    path = folder / "run.ledger.jsonl"
+
+    def estimator(own: float) -> PrivateBoostingClassifier | PrivateBoostingRegressor:
+        return _estimator(data)(
+            epsilon=own,
+            delta=delta,
+            schema=data.schema,
+            expected_rows=round(data.expected_rows * (1 - TEST_SHARE)),
+            verbose=int(verbose),
+        )
+
     with Ledger.open(path, dataset=name, budget=budget, unit=PrivacyUnit.ROW) as ledger:
         began = time.perf_counter()
-        model = estimator.fit(data.X[~test], data.y[~test], ledger=ledger)
+        model = estimator(epsilon).fit(data.X[~test], data.y[~test], ledger=ledger)
         seconds = time.perf_counter() - began
     checked = verify_ledger(path, head=model.privacy_.ledger_head)
-    return DemoResult(
+    scores = _scores(data, test, model.predict(data.X[test]))
+    points = [UtilityPoint(epsilon=epsilon, score=_main(scores)[0])]
+    with warnings.catch_warnings():  # these fits have no common ledger: the page says that the rows are public
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for own in EPSILONS:
+            if own != epsilon:
+                other = estimator(own).fit(data.X[~test], data.y[~test])
+                points.append(UtilityPoint(epsilon=own, score=_score(data, test, other.predict(data.X[test]))))
+    result = DemoResult(
         dataset=name,
         train_rows=int(np.sum(~test)),
         test_rows=int(np.sum(test)),
-        scores=_scores(data, test, model.predict(data.X[test])),
+        scores=scores,
         epsilon_planned=model.privacy_.epsilon,
         epsilon_readded=checked.epsilon_readded,
         delta=delta,
@@ -127,11 +83,21 @@ def run_demo(name: DatasetName, *, epsilon: float, delta: float, verbose: bool) 
         trees=len(model.ensemble_.trees),
         seconds=seconds,
         ledger=path,
+        utility=tuple(sorted(points, key=lambda point: point.epsilon)),
+        page=folder / "demo.html",
     )
+    write(demo_page(result), result.page)
+    return result
 
 
-def show_demo(result: DemoResult, *, as_json: bool) -> None:
-    """Print what a demonstration found."""
+def show_demo(result: DemoResult, *, as_json: bool, browse: bool | None = None) -> None:
+    """Print what a demonstration found, and open its page.
+
+    Args:
+        result: what was found.
+        as_json: print one JSON object and open nothing.
+        browse: whether to open the page in a browser; None does so from a terminal on a machine with a screen.
+    """
     if as_json:
         print_json(result.to_record())
         return
@@ -157,8 +123,17 @@ def show_demo(result: DemoResult, *, as_json: bool) -> None:
         },
         as_json=False,
     )
+    console.print(text_plot(result, blocks=console.encoding.startswith("utf")), highlight=False)
     console.print(result.remark)
-    console.print(f"Add it up yourself: ledgerwood ledger verify {result.ledger}", soft_wrap=True)
+    console.print(f"Recompute it: ledgerwood ledger verify {result.ledger}", soft_wrap=True)
+    opened = (_has_screen() if browse is None else browse) and webbrowser.open(result.page.as_uri())
+    console.print(f"{'Opened' if opened else 'The same as a page'}: {result.page}", soft_wrap=True)
+
+
+def _has_screen() -> bool:
+    """Whether a person at a screen started this: a browser in a terminal would take the terminal away."""
+    shown = sys.platform in {"darwin", "win32"} or bool({"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ))
+    return sys.stdout.isatty() and shown
 
 
 def _estimator(data: Dataset) -> type[PrivateBoostingClassifier] | type[PrivateBoostingRegressor]:
@@ -175,6 +150,19 @@ def _scores(data: Dataset, test: NDArray[np.bool_], private: NDArray[Any]) -> di
         "RMSE": _three(lambda guess: float(np.sqrt(np.mean((guess - truth) ** 2))), predictions),
         "R2": _three(lambda guess: 1.0 - float(np.mean((guess - truth) ** 2)) / spread, predictions),
     }
+
+
+def _main(scores: dict[str, tuple[float, float, float]]) -> tuple[float, float, float]:
+    """The measure that the picture shows: accuracy, or R2."""
+    return scores.get("accuracy") or scores["R2"]
+
+
+def _score(data: Dataset, test: NDArray[np.bool_], guess: NDArray[Any]) -> float:
+    """That measure of one model's predictions."""
+    truth = data.y[test]
+    if isinstance(data.schema.target, Categorical):
+        return float(np.mean(guess == truth))
+    return 1.0 - float(np.mean((guess - truth) ** 2)) / float(np.mean((truth - truth.mean()) ** 2))
 
 
 def _three(

@@ -1,30 +1,23 @@
 """Plans and models between files: a schema file and a table in, a model folder, a ledger file and predictions out."""
 
-import contextlib
-import csv
+import difflib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TextIO, final
+from typing import Any
 
-from numpy.typing import NDArray
 from rich.console import Console
-from sklearn.base import is_regressor
 
-from ledgerwood import _extras
-from ledgerwood.accounting import PrivacyUnit
-from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.accounting.pricing import price
 from ledgerwood.cautions import emit, seed_caution
-from ledgerwood.csv_files import read_csv
-from ledgerwood.errors import InvalidParameter, PrivacyError, SchemaError
-from ledgerwood.libsvm_files import ENDINGS, read_libsvm
-from ledgerwood.report.options import Settings
+from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.report.printing import Fact, print_json
-from ledgerwood.schema import Schema
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
+from ledgerwood.report.progress import working
+from ledgerwood.report.settings import Settings
+from ledgerwood.schema import Categorical, Schema, SchemaDraft
+from ledgerwood.trainers.base.plan import AbstractPlan
 from ledgerwood.trainers.base.systems import estimator_named, system
 
 Model = Any
@@ -37,13 +30,23 @@ def estimator_of(settings: Settings, schema: Schema, *, verbose: bool) -> Model:
     Raises:
         InvalidParameter: no such system, a parameter that it does not have, or a target that it does not learn.
     """
-    chosen = system(settings.system)
-    model = chosen.for_target(schema)()
+    return with_settings(system(settings.system).for_target(schema), settings, schema=schema, verbose=verbose)
+
+
+def with_settings(kind: type[Any], settings: Settings, *, schema: Schema | SchemaDraft | None, verbose: bool) -> Model:
+    """An estimator of a class of the system that the settings name, with their parameters.
+
+    Raises:
+        InvalidParameter: a parameter that it does not have.
+    """
+    chosen, model = system(settings.system), kind()
     values = {"preset": chosen.preset, **settings.estimator_parameters()}
     known = model.get_params(deep=False)
     for name, value in values.items():
         if value is not None and name not in known:
-            why = chosen.lacks.get(name, f"whose parameters are {', '.join(known)}")
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f" (did you mean {near[0]}?)" if near else ""
+            why = chosen.lacks.get(name, f"whose parameters are {', '.join(known)}{meant}")
             raise InvalidParameter(f"{name}={value!r} is not for {chosen.title}, {why}")
     values = {name: value for name, value in values.items() if value is not None}
     model.set_params(**values, schema=schema, verbose=int(verbose))
@@ -51,16 +54,75 @@ def estimator_of(settings: Settings, schema: Schema, *, verbose: bool) -> Model:
 
 
 def read_schema(path: Path) -> Schema:
-    """The schema in a JSON file.
+    """The schema in a JSON or TOML file: TOML by its name, or where the text is no JSON object.
 
     Raises:
-        SchemaError: not a schema.
+        SchemaError: not a schema, or one with open fields; the message names the file, and the line or the field.
     """
+    text, toml = _schema_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        return Schema.from_toml(text) if toml else Schema.from_json(text)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from error
+
+
+def read_described(path: Path) -> Schema | SchemaDraft:
+    """The schema in a file, as `read_schema`; or the draft in a TOML file that says `estimated = true`.
+
+    Raises:
+        SchemaError: neither.
+    """
+    text, toml = _schema_text(path)
+    if toml:
+        try:
+            found = SchemaDraft.from_toml(text)
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}") from error
+        if isinstance(found, Schema) or found.estimated:
+            return found
+    return read_schema(path)
+
+
+def _schema_text(path: Path) -> tuple[str, bool]:
+    """The text of a file, and whether it is TOML."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError(f"{path} is not a schema: {error}") from error
-    return Schema.from_json(text)
+    return text, path.suffix == ".toml" or (path.suffix != ".json" and not text.lstrip().startswith("{"))
+
+
+def draft_text(rows: str, *, target: str | None, ignore: Sequence[str]) -> str:
+    """The draft of a schema as TOML, from names and types alone.
+
+    Args:
+        rows: a Parquet or CSV file, a folder or a pattern, of which the first file is looked at; "-" for standard
+            input, of which the first line is read: a CSV file's header.
+        target: the column that is to be predicted.
+        ignore: columns that are not to be used.
+
+    Raises:
+        SchemaError: no such columns, or a type that a schema does not have.
+    """
+    from ledgerwood.curator.inputs.drafting import draft_of_header
+
+    if rows == "-":
+        line = sys.stdin.buffer.readline().decode("utf-8", "surrogateescape")
+        return draft_of_header(line, target=target, ignore=ignore).to_toml()
+    return Schema.draft(rows, target=target, ignore=ignore).to_toml()
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a text to a file that is not there yet.
+
+    Raises:
+        InvalidParameter: there is a file; it is left as it is.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise InvalidParameter(f"{path} is there already, and may have been filled in: name another file") from error
 
 
 def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
@@ -72,7 +134,8 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
     quote = price(plan.event).quote(settings.delta)
     return {
         "estimator": type(estimator).__name__,
-        **_plan_facts(plan),
+        **plan_values(plan),
+        **_class_weights(schema),
         "draws": sum(count for _, count in plan.event.draws()),
         "epsilon": quote.epsilon,
         "delta": quote.delta,
@@ -82,70 +145,20 @@ def plan_facts(schema: Schema, settings: Settings) -> dict[str, Fact]:
     }
 
 
-def _plan_facts(plan: Any) -> dict[str, Fact]:
-    """The fields of a plan that are single values, by name; None is omitted."""
+def plan_values(plan: Any) -> dict[str, Fact]:
+    """The fields of a plan that are single values, and what it derives from them, by name; None is omitted."""
     values = {each.name: getattr(plan, each.name) for each in fields(plan)}
+    if isinstance(plan, AbstractPlan):  # a plug-in's plan may be another class
+        values |= plan.derived
     return {name: value for name, value in values.items() if isinstance(value, str | bool | int | float)}
 
 
-def train_model(
-    rows: str,
-    schema: Schema,
-    settings: Settings,
-    *,
-    out: Path,
-    scratch: Path | None,
-    place: str,
-    dataset: str | None,
-    analyst: str | None,
-    verbose: bool,
-) -> dict[str, Fact]:
-    """Train on Parquet or CSV files, read in a stream; the grant is on disk, at `place`, before a row enters a release.
-
-    A new ledger file gets this training's budget as its limit; an existing ledger, or one in a database, pays, and
-    refuses what no longer fits.
-
-    Raises:
-        SchemaError: columns that the file does not have, or a schema without target; nothing was spent.
-        BudgetExceeded, AdjacencyMismatch, LedgerError: the ledger refuses; nothing was spent.
-        OSError: no folder can be made at `out`; nothing was spent.
-    """
-    estimator = estimator_of(settings, schema, verbose=verbose)
-    if schema.target is None:
-        raise SchemaError(f"{rows}: the schema names no target, and training needs one")
-    new, fresh = "://" not in place and not Path(place).exists(), not out.exists()
-    terms, unit = (estimator.budget, PrivacyUnit.ROW) if new else (None, None)
-    out.mkdir(parents=True, exist_ok=True)  # a model that has no place is found out before it is paid for
-    try:
-        with Ledger.open(place, dataset=dataset, budget=terms, unit=unit, analyst=analyst) as ledger:
-            try:
-                model = estimator.fit(rows, schema.target.name, ledger=ledger, scratch=scratch)
-            except PrivacyError as error:
-                if new and len(ledger.entries) == 1:  # refused before anything was granted: leave no empty ledger
-                    Path(place).unlink()
-                if not new:  # which may have been there from another training, without being named
-                    error.add_note(f"the ledger is {place}, which existed before")
-                raise
-            spent = ledger.spent()
-    except PrivacyError:
-        if fresh:
-            with contextlib.suppress(OSError):  # the ledger may lie in it
-                out.rmdir()
-        raise
-    model.save(out)
-    return {
-        "model": str(out),
-        "ledger": place,
-        **({"trees": len(model.ensemble_.trees)} if isinstance(model, AbstractTreeEstimator) else {}),
-        "epsilon": model.privacy_.epsilon,
-        "delta": model.privacy_.delta,
-        "adjacency": model.privacy_.adjacency.value,
-        "method": model.privacy_.method,
-        "certified": model.privacy_.certified,
-        "ledger_epsilon": spent.epsilon,
-        "ledger_delta": spent.delta,
-        "ledger_head": model.privacy_.ledger_head,
-    }
+def _class_weights(schema: Schema) -> dict[str, Fact]:
+    """The weights of the target's classes, where the schema has some."""
+    if not isinstance(schema.target, Categorical) or not schema.class_weights:
+        return {}
+    pairs = zip(schema.target.categories, schema.class_weights, strict=True)
+    return {"class_weights": ", ".join(f"{category} {weight:g}" for category, weight in pairs)}
 
 
 def load_model(folder: Path) -> Model:
@@ -156,109 +169,30 @@ def load_model(folder: Path) -> Model:
     """
     try:
         name = json.loads((folder / "model.json").read_text(encoding="utf-8"))["estimator"]
+    except FileNotFoundError:
+        raise InvalidParameter(
+            f"{folder} is not a model folder: it has no file model.json. Name the folder that `ledgerwood train --out` "
+            "or `model.save` wrote"
+        ) from None
     except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise InvalidParameter(f"{folder} is not a model folder: {error!r}") from error
     return estimator_named(name).load(folder)
 
 
-@final
-class Predictions:
-    """The predictions for rows in Parquet or CSV files, which are read in a stream, some rows at a time.
-
-    Args:
-        model: fitted.
-        rows: a file, a folder, or a pattern.
-        probabilities: whether each class has a column.
-
-    Raises:
-        SchemaError: files and schema do not fit.
-        InvalidParameter: probabilities of a regressor.
-    """
-
-    __slots__ = ("_batches", "_model", "_probabilities", "header")
-
-    def __init__(self, model: Model, rows: str, *, probabilities: bool) -> None:
-        if probabilities and is_regressor(model):
-            raise InvalidParameter("probabilities=True needs a classifier; this model predicts numbers")
-        self._model, self._probabilities = model, probabilities
-        self._batches = model.batches(rows)
-        self.header = ["prediction"]
-        if probabilities:
-            self.header += [f"probability of {category}" for category in model.classes_]
-
-    def columns(self) -> Iterator[list[NDArray[Any]]]:
-        """The columns of one batch after another; the first batch has no row."""
-        for X in self._batches:
-            found = [self._model.predict(X)]
-            if self._probabilities:
-                found += list(self._model.predict_proba(X).T)
-            yield found
-
-    def lines(self) -> Iterator[list[Fact]]:
-        """One line after another."""
-        for columns in self.columns():
-            yield from (list(line) for line in zip(*(column.tolist() for column in columns), strict=True))
-
-
-def write_predictions(found: Predictions, out: Path | None) -> None:
-    """Write them to a file, Parquet by its name and CSV otherwise, or as CSV to standard output.
-
-    Nothing is left at `out` if the rows cannot be read to their end.
-    """
-    if out is None:
-        _write(found.header, found.lines(), sys.stdout)
-        return
-    partial = out.with_name(f"{out.name}.part")
-    try:
-        if out.suffix in (".parquet", ".pq"):
-            _write_parquet(found, partial)
-        else:
-            with partial.open("w", newline="", encoding="utf-8") as file:
-                _write(found.header, found.lines(), file)
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _write_parquet(found: Predictions, out: Path) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError as missing:
-        raise _extras.needed("writing Parquet files", missing) from missing
-    writer = None
-    try:
-        for columns in found.columns():
-            table = pa.table(dict(zip(found.header, columns, strict=True)))
-            if writer is None:
-                writer = pq.ParquetWriter(out, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
-
-
-def _write(header: list[str], lines: Iterable[list[Fact]], file: TextIO) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-
-
-def show_check(rows: Path, schema: Path, *, as_json: bool) -> bool:
+def show_check(rows: str, schema: Path, *, as_json: bool) -> bool:
     """Print the report of `Schema.check`; whether the rows fit.
 
+    Args:
+        rows: a file, a folder, or a pattern.
+        schema: the file with the schema.
+        as_json: whether the report is JSON.
+
     Raises:
-        SchemaError: not a schema, or columns that the file does not have.
+        SchemaError: not a schema, or no files.
     """
     declared = read_schema(schema)
-    X: Any
-    y: Any
-    if rows.name.endswith(ENDINGS):
-        X, labels = read_libsvm(rows, declared)
-        y = None if declared.target is None else labels
-    else:
-        X, y = read_csv(rows, declared, with_target=declared.target is not None)
-    report = declared.check(X, y)
+    with working("checking the rows"):
+        report = declared.check(rows, None if declared.target is None else declared.target.name)
     if as_json:
         print_json(report.to_record())
     else:

@@ -8,12 +8,10 @@ failure; and what a ledger's verdict ends with.
 
 import functools
 import json
-import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Literal, ParamSpec
 
 import typer
@@ -21,11 +19,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ledgerwood.errors import PrivacyError, PrivacyWarning
-
-_SIX_DIGITS = Context(prec=6, rounding=ROUND_CEILING)
-_FOUR_DIGITS_BELOW = Context(prec=4, rounding=ROUND_FLOOR)
-Fact = str | int | float | bool | None
+from ledgerwood import _extras
+from ledgerwood.accounting.ledger.entries import ON_TRUST
+from ledgerwood.errors import BudgetExceeded, PrivacyError, PrivacyWarning
+from ledgerwood.pages.values import Fact as Fact  # noqa: PLC0414 - what is printed belongs here
+from ledgerwood.pages.values import finite, plain
 
 
 def show(title: str, facts: Mapping[str, Fact], *, as_json: bool) -> None:
@@ -54,45 +52,22 @@ def print_json(value: object) -> None:
     print(json.dumps(finite(value), indent=1, allow_nan=False))  # noqa: T201
 
 
-def plain(value: Fact) -> str:
-    """A value as people read it: yes and no, and six digits of a number, rounded up as a privacy loss must be."""
-    match value:
-        case None:
-            return "-"
-        case bool():
-            return "yes" if value else "no"
-        case float() if math.isfinite(value):
-            return f"{float(_SIX_DIGITS.create_decimal(Decimal(repr(float(value))))):.6g}"
-        case _:
-            return str(value)
-
-
-def least(value: float) -> str:
-    """Four digits of a number, rounded down as a lower bound must be."""
-    if not math.isfinite(value):
-        return str(value)
-    return f"{float(_FOUR_DIGITS_BELOW.create_decimal(Decimal(repr(float(value))))):.4g}"
-
-
-def finite(value: object) -> object:
-    """Plain JSON values: infinities and NaN as texts, tuples as lists."""
-    match value:
-        case float() if not math.isfinite(value):
-            return str(value)
-        case dict():
-            return {key: finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [finite(item) for item in value]
-        case _:
-            return value
-
-
 P = ParamSpec("P")
 
-REFUTED = 3
-"""Exit code where a claim, or a ledger's charge, is refuted."""
-UNCONFIRMED = 4
-"""Exit code where a ledger's charge could not be confirmed."""
+REFUTED, UNCONFIRMED = 3, 4
+EXIT_CODES = {
+    0: "done",
+    1: "refused or failed, with the reason on standard error; rows that do not fit a schema; an error not detected",
+    2: "wrong usage",
+    REFUTED: "an audit refuted a claim, or a verifier a ledger's charge",
+    UNCONFIRMED: "a ledger's charge could not be confirmed",
+}
+"""What a command's exit code says. The manual's table and the program's help are made of it."""
+
+
+def exit_codes() -> str:
+    """The codes in one line."""
+    return "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
 
 
 def refusals(command: Callable[P, None]) -> Callable[P, None]:
@@ -104,13 +79,16 @@ def refusals(command: Callable[P, None]) -> Callable[P, None]:
             with _cautions():
                 command(*args, **kwargs)
         except ModuleNotFoundError as missing:
-            extra = "sql" if missing.name in {"sqlalchemy", "psycopg"} else "trainers"
-            _fail(f"this command needs {missing.name}: pip install 'ledgerwood[{extra}]'", missing)
+            _fail(str(_extras.needed("this command", missing)), missing)
         except ImportError as missing:
             _fail(str(missing), missing)
+        except BrokenPipeError:  # whoever read the output has seen enough; click ends the program without a word
+            raise
         except (PrivacyError, OSError) as refusal:
             told = "; ".join([str(refusal), *getattr(refusal, "__notes__", ())])
-            _fail(f"{type(refusal).__name__}: {_as_options(told, kwargs)}", refusal)
+            if not isinstance(refusal, BudgetExceeded):  # which speaks of a ledger's epsilon, not of an option
+                told = _as_options(told, kwargs)
+            _fail(f"{type(refusal).__name__}: {told}", refusal)
 
     return guarded
 
@@ -133,24 +111,36 @@ def _cautions() -> Iterator[None]:
         yield
 
 
-_BY_OPTION = {"count": "steps"}
+_BY_OPTION = {"count": "steps", "key": "id", "n": "samples"}
 """Parameters whose name differs from the option that sets them."""
+
+
+_WHOLE = (
+    "this command needs the whole ledger, from its first entry on: name the file or database that has it. To go on "
+    "from the checkpoint, on the word of whoever wrote it, spend from Python: ledgerwood.Ledger.open(PATH, "
+    "from_checkpoint=True)"
+)
 
 
 def _as_options(message: str, options: Mapping[str, object]) -> str:
     """The message with the names of parameters as options of this command, and with commands for functions."""
     message = message.replace("schema.check(X, y)", "`ledgerwood schema check`")
-    for name in sorted({*options, *(own for own, option in _BY_OPTION.items() if option in options)}):
+    message = message.replace(ON_TRUST, _WHOLE)
+    if "rows" in options:
+        message = re.sub(r"(?<![\w-])X=(?!=)", "ROWS=", message)
+    for name in sorted({*options, *(own for own, option in _BY_OPTION.items() if option in options or own in options)}):
         option = _BY_OPTION.get(name, name).replace("_", "-")
-        message = re.sub(rf"(?<![\w-]){name}=(?!=)", f"--{option}=", message)
+        if isinstance(options.get(name), bool):  # a flag, which takes no value
+            message = re.sub(rf"(?<!--set )(?<![\w-]){name}=True\b", f"--{option}", message)
+        message = re.sub(rf"(?<!--set )(?<![\w-]){name}=(?!=)", f"--{option}=", message)
     return message
 
 
-def leave(verdict: Literal["refuted", "unconfirmed", "confirmed"], *, allow_unconfirmed: bool) -> None:
+def leave(verdict: Literal["refuted", "unconfirmed", "trusted", "confirmed"], *, allow_unconfirmed: bool) -> None:
     """End a command by what was found of a ledger: exit code 3 where it is refuted, 4 where it is not confirmed."""
     if verdict == "refuted":
         raise typer.Exit(REFUTED)
-    if verdict == "unconfirmed" and not allow_unconfirmed:
+    if verdict in ("unconfirmed", "trusted") and not allow_unconfirmed:
         raise typer.Exit(UNCONFIRMED)
 
 

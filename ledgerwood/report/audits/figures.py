@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ledgerwood.report.audits.curves import DrawnTradeOff, Histograms, Roc
+from ledgerwood.pages.html import Figure, HtmlTable
+from ledgerwood.pages.svg import Axis, Band, Bars, Layer, PlotCurve, Role, Rung, ladder, padded, plot
+from ledgerwood.pages.values import least, plain
 from ledgerwood.report.audits.shown import Curves
-from ledgerwood.report.pages.html import Figure, HtmlTable
-from ledgerwood.report.pages.svg import Axis, Band, Bars, Layer, PlotCurve, Role, Rung, ladder, padded, plot
-from ledgerwood.report.printing import least, plain
 from ledgerwood.verification.auditing import LowerBound
+from ledgerwood.verification.auditing.curves import DrawnTradeOff, Histograms, Roc
 from ledgerwood.verification.figures import beside
 
 _ROWS = 60

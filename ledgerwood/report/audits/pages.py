@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 
 from ledgerwood import __version__
+from ledgerwood.pages.html import Figure, Page, Section, Tone
+from ledgerwood.pages.values import least, plain
 from ledgerwood.report.audits import figures
 from ledgerwood.report.audits.shown import Curves, MechanismReport, ModelReport
 from ledgerwood.report.ledgers import audits as ledger_figures
 from ledgerwood.report.ledgers.audits import Backing, LedgerAudit
-from ledgerwood.report.pages.html import Figure, Page, Section, Tone
-from ledgerwood.report.printing import least, plain
 from ledgerwood.verification import LedgerReport
 from ledgerwood.verification.auditing import Assumption, LowerBound
 from ledgerwood.verification.figures import beside
@@ -153,7 +153,7 @@ def model_page(report: ModelReport) -> Page:
 def ledger_page(audit: LedgerAudit) -> Page:
     """The page of a ledger."""
     report = audit.report
-    tone, verdict, sentence = _ledger_outcome(report)
+    tone, verdict, sentence = ledger_outcome(report)
     doubts = ledger_figures.doubts(report)
     sections = [
         Section(
@@ -166,7 +166,7 @@ def ledger_page(audit: LedgerAudit) -> Page:
         )
     ]
     if audit.moments:
-        figure = ledger_figures.rounds_figure(audit.moments, report.epsilon_budget)
+        figure = ledger_figures.rounds_figure(audit.moments, report.epsilon_budget, report.trusted)
         sections.append(Section(title="Epsilon over rounds", figures=(figure,)))
     else:
         sections.append(Section(title="Epsilon over rounds", texts=("Nothing was granted yet.",)))
@@ -214,7 +214,7 @@ _THREE_WORDS = (
 )
 
 
-def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
+def ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
     """The colour, the few words and the sentence."""
     counts = {word: sum(found.verdict == word for found in report.verdicts) for word in ("refuted", "unconfirmed")}
     if report.verdict == "refuted":
@@ -226,15 +226,19 @@ def _ledger_outcome(report: LedgerReport) -> tuple[Tone, str, str]:
     if report.randomness != "secure":
         return (
             "bad",
-            "The total is correct, but the noise protects no one",
-            "A draw used reproducible (test) randomness: the ledger guarantees no privacy.",
+            ("The total is correct, but the" if report.verdict == "confirmed" else "The") + " noise protects no one",
+            "A draw used reproducible (test) randomness: the ledger guarantees no privacy."
+            + (f" {report.trust}." if report.trust else ""),
         )
     if report.verdict == "unconfirmed":
         return (
             "open",
             "The ledger is not confirmed",
-            f"{counts['unconfirmed']:,} of {report.grants:,} grants could be neither refuted nor confirmed.",
+            f"{counts['unconfirmed']:,} of {report.grants:,} grants could be neither refuted nor confirmed."
+            + (f" {report.trust}." if report.trust else ""),
         )
+    if report.verdict == "trusted":
+        return "open", "The ledger is confirmed from a checkpoint on, and trusted before it", f"{report.trust}."
     return (
         "good",
         "The ledger is confirmed",

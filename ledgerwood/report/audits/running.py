@@ -18,15 +18,18 @@ from rich.table import Table
 
 from ledgerwood.csv_files import read_csv
 from ledgerwood.errors import PrivacyWarning
+from ledgerwood.pages.html import Page, write
+from ledgerwood.pages.values import least, plain
 from ledgerwood.report.audits.inputs import Sampler, claim_words, named
 from ledgerwood.report.audits.pages import ledger_page, mechanism_page, model_page
 from ledgerwood.report.audits.shown import MechanismReport, ModelReport, curves_of
 from ledgerwood.report.ledgers import audits as ledger_figures
 from ledgerwood.report.ledgers.audits import LedgerAudit
 from ledgerwood.report.models import estimator_of
-from ledgerwood.report.options import Mode, Numeric, Settings, Structure, View
-from ledgerwood.report.pages.html import Page, write
-from ledgerwood.report.printing import Fact, least, plain, print_json, show
+from ledgerwood.report.options import Mode, Numeric, Structure, View
+from ledgerwood.report.printing import Fact, print_json, show
+from ledgerwood.report.progress import working
+from ledgerwood.report.settings import Settings
 from ledgerwood.schema import Schema
 from ledgerwood.verification.auditing import Claim, LowerBound
 from ledgerwood.verification.black_box import audit
@@ -53,18 +56,19 @@ def run_mechanism_audit(
 ) -> MechanismReport:
     """Audit a mechanism; arguments and errors as in `verification.audit`, and the seed of its generator."""
     seed = chosen_seed(seed)
-    found = audit(
-        sampler,
-        pair,
-        claim=claim,
-        n=n,
-        alpha=alpha,
-        numeric=numeric,
-        delta=delta,
-        rng=np.random.default_rng(seed),
-        max_draws=max_draws,
-        seconds=seconds,
-    )
+    with working("drawing outputs and testing them"):
+        found = audit(
+            sampler,
+            pair,
+            claim=claim,
+            n=n,
+            alpha=alpha,
+            numeric=numeric,
+            delta=delta,
+            rng=np.random.default_rng(seed),
+            max_draws=max_draws,
+            seconds=seconds,
+        )
     curves = curves_of(claim, epsilon=found.epsilon_lower, delta=found.delta, alpha=alpha, scores=found.scores)
     return MechanismReport(
         name=_own_name(name),
@@ -113,6 +117,7 @@ def show_ledger_audit(found: LedgerAudit, *, html: Path | None, as_json: bool) -
         "ledger": found.place,
         "dataset": report.dataset,
         "verdict": report.verdict,
+        "trust": report.trust or None,
         "not confirmed": "\n".join(ledger_figures.doubts(report)) or None,
         "epsilon recomputed": report.epsilon_readded,
         "delta": report.delta_readded,
@@ -210,7 +215,7 @@ def run_model_audit(
     seed = chosen_seed(seed)
     estimator = estimator_of(settings, schema, verbose=False)
     X, y = read_csv(rows, schema, with_target=True)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), working("training with canaries, and scoring them"):
         warnings.simplefilter("ignore", PrivacyWarning)  # what it says is shown with the result
         found = audit_model(
             estimator,

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, final
 
 from ledgerwood import __version__
 from ledgerwood.errors import InvalidParameter, PrivacyError
-from ledgerwood.report.audits import curves
-from ledgerwood.verification.auditing import Claim, ClaimedCurve, Scores
+from ledgerwood.verification.auditing import Claim, ClaimedCurve, Scores, curves
 from ledgerwood.verification.black_box import Audit
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ The figures of a ledger's page, each with its table of numbers.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, final
@@ -16,14 +16,15 @@ import numpy as np
 
 from ledgerwood import __version__
 from ledgerwood.accounting import Composed, Event, Repeated
-from ledgerwood.accounting.filters import Charge, Charges
+from ledgerwood.accounting.filters import Charge, Charges, Filter, sums_of
 from ledgerwood.accounting.individuals import FULL
-from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, LedgerRecord
+from ledgerwood.accounting.ledger import CheckpointEntry, DrawEntry, GrantEntry, LedgerRecord
+from ledgerwood.accounting.ledger.state import charged
 from ledgerwood.errors import LedgerError, PrivacyError
-from ledgerwood.report.ledgers.commands import found_report, read_record, report_record
-from ledgerwood.report.pages.html import Figure, HtmlTable
-from ledgerwood.report.pages.svg import Axis, Bars, PlotCurve, padded, plot
-from ledgerwood.report.printing import least, plain
+from ledgerwood.pages.html import Figure, HtmlTable
+from ledgerwood.pages.svg import Axis, Bars, PlotCurve, padded, plot
+from ledgerwood.pages.values import least, plain
+from ledgerwood.report.ledgers.commands import found_report, held_grants, read_record, report_record
 from ledgerwood.verification import LedgerReport
 
 if TYPE_CHECKING:
@@ -39,12 +40,12 @@ _BINS = 20
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The totals of a ledger after a draw, or directly after a grant.
+    """The totals of a ledger after a draw, directly after a grant, or at the checkpoint with which it begins.
 
     Args:
         draws: number of events that had been drawn.
         entry: index of the last entry so far.
-        purpose: the purpose of that entry.
+        purpose: the purpose of that entry; of a checkpoint that it is one.
         granted: epsilon of all grants so far, by the filter, at the ledger's delta; this is the charged total.
         drawn: epsilon if only the draws so far had been planned: at most `granted`; None if it was not asked for.
     """
@@ -177,36 +178,64 @@ def public_name(place: str) -> str:
 def moments(record: LedgerRecord) -> tuple[Moment, ...]:
     """The granted total after each grant and draw, and the cost of the draws so far.
 
-    Of a long ledger some of them: the first, the last, and evenly many between them.
+    Of a long ledger some of them: the first, the last, and evenly many between them. Of one that begins with a
+    checkpoint first what this states.
     """
-    terms, charges = record.terms, Charges()
+    terms, charges, before = record.terms, Charges(), Charges()
     grants: dict[int, GrantEntry] = {}
     drawn: dict[int, Counter[Event]] = {}
     shown_grants = _evenly(sum(isinstance(entry, GrantEntry) for entry in record.entries), _GRANTS)
     shown_draws = _evenly(sum(isinstance(entry, DrawEntry) for entry in record.entries), _DRAWS)
     found: list[Moment] = []
-    done, granted = 0, 0.0
-    for entry in record.entries:
+    first, made, done = record.entries[0], 0, 0
+    if isinstance(first, CheckpointEntry):
+        charges = charged(first.spent, terms.filter)
+        for grant, events in held_grants(record):
+            grants[grant.index], drawn[grant.index] = grant, events
+        before = _less(charges, grants.values(), terms.filter)
+    for place, entry in enumerate(record.entries):
         used: float | None = None
+        purpose = "checkpoint"
         match entry:
             case GrantEntry():
+                made += 1
                 grants[entry.index], drawn[entry.index] = entry, Counter()
                 charges.append(entry.charge)
-                if len(grants) not in shown_grants:
+                purpose = entry.purpose
+                if made not in shown_grants:
                     continue
             case DrawEntry():
                 done += 1
                 drawn[entry.grant][entry.event] += 1
+                purpose = entry.purpose
                 if done not in shown_draws:
                     continue
-                own = [_used(record, grants[place], events) for place, events in drawn.items() if events]
-                used = terms.filter.spent(own, terms.budget).epsilon
+            case CheckpointEntry() if place == 0:
+                pass
             case _:
                 continue
         granted = terms.filter.spent(charges, terms.budget).epsilon
-        used = None if used is None else min(used, granted)
-        found.append(Moment(draws=done, entry=entry.index, purpose=entry.purpose, granted=granted, drawn=used))
+        if not isinstance(entry, GrantEntry):
+            own = before.copy()
+            for index, events in drawn.items():
+                if events:
+                    own.append(_used(record, grants[index], events))
+            used = min(terms.filter.spent(own, terms.budget).epsilon, granted)
+        draws = done + (first.draws if isinstance(first, CheckpointEntry) else 0)
+        found.append(Moment(draws=draws, entry=entry.index, purpose=purpose, granted=granted, drawn=used))
     return tuple(found)
+
+
+def _less(charges: Charges, held: Iterable[GrantEntry], filter_: Filter) -> Charges:
+    """The charges of a checkpoint without those of the grants that it holds: of grants that were drawn to the end."""
+    part = Charges()
+    for grant in held:
+        part.append(grant.charge)
+    sums = {
+        (amount, power): charges.total(amount, power) - part.total(amount, power)
+        for _, amount, power in sums_of(filter_)
+    }
+    return Charges(len(charges) - len(part), sums)
 
 
 def _evenly(total: int, most: int) -> set[int]:
@@ -218,7 +247,7 @@ def backing(record: LedgerRecord, place: str, folder: Path) -> Backing:
     """The entry of a ledger that the model in `folder` closed with.
 
     Raises:
-        LedgerError: the ledger is another model's.
+        LedgerError: the ledger is another model's, or begins with a checkpoint after the model's entry.
         InvalidParameter: not a model's folder.
     """
     from ledgerwood.report.models import load_model
@@ -226,6 +255,14 @@ def backing(record: LedgerRecord, place: str, folder: Path) -> Backing:
     model = load_model(folder)
     head = model.privacy_.ledger_head
     places = {entry.hash: entry.index for entry in record.entries}
+    if record.trusted:
+        places[record.entries[0].previous] = record.trusted - 1
+        if head not in places:
+            raise LedgerError(
+                f"the ledger {place} begins with a checkpoint, and none of its {len(record.entries)} entries has the "
+                f"hash {head}, with which the privacy statement of {folder} closes: it is another model's ledger, or "
+                f"that entry is one of the {record.trusted} before the checkpoint. Give the whole ledger to find out"
+            )
     if head not in places:
         raise LedgerError(
             f"the ledger {place} is another model's: none of its {len(places)} entries has the hash {head}, with which "
@@ -236,7 +273,7 @@ def backing(record: LedgerRecord, place: str, folder: Path) -> Backing:
         estimator=type(model).__name__,
         statement=model.privacy_,
         entry=places[head],
-        later=len(record.entries) - 1 - places[head],
+        later=record.trusted + len(record.entries) - 1 - places[head],
     )
 
 
@@ -258,6 +295,12 @@ def individuals(record: LedgerRecord, vault: Path | None, *, public_data: bool) 
         )
     contents = _read_vault(vault)
     draws = {entry.hash for entry in record.entries if isinstance(entry, DrawEntry)}
+    if contents.draw is not None and contents.draw not in draws and record.trusted:
+        raise LedgerError(
+            f"the draw {contents.draw} of the row vault {vault} is not here: it is of another ledger's stream, or the "
+            f"draw is one of the {record.trusted} entries before the checkpoint with which the ledger begins. Give the "
+            "whole ledger to find out"
+        )
     if contents.draw is not None and contents.draw not in draws:
         raise LedgerError(f"the row vault {vault} is of another ledger's stream: its draw {contents.draw} is not here")
     if not len(contents.left):
@@ -308,14 +351,15 @@ def _below(charge: Charge, whole: Charge) -> bool:
     return all(own is not None and limit is not None and own <= limit for own, limit in pairs)
 
 
-def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
-    """Epsilon granted and drawn, draw by draw, below the budget."""
+def rounds_figure(moments: Sequence[Moment], budget: float, trusted: int = 0) -> Figure:
+    """Epsilon granted and drawn, draw by draw, below the budget; from a checkpoint on if entries are `trusted`."""
+    start = [] if trusted else [0.0]
     draws = [float(moment.draws) for moment in moments]
     drawn = [(float(m.draws), m.drawn) for m in moments if m.drawn is not None]
     last = max([*draws, 1.0])
     granted = [moment.granted for moment in moments]
     _, high = padded([budget, *granted], floor=0.0, room=0.1)
-    used = [(0.0, 0.0), *drawn] if drawn else []
+    used = drawn if trusted else [(0.0, 0.0), *drawn] if drawn else []
     return Figure(
         drawing=plot(
             "figure-rounds",
@@ -325,7 +369,7 @@ def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
             Axis(label="epsilon (nats)", low=0.0, high=high),
             [
                 PlotCurve(xs=(0.0, last), ys=(budget, budget), role="budget"),
-                PlotCurve(xs=[0.0, *draws, last], ys=[0.0, *granted, granted[-1]], role="paid", steps=True),
+                PlotCurve(xs=[*start, *draws, last], ys=[*start, *granted, granted[-1]], role="paid", steps=True),
                 PlotCurve(xs=[x for x, _ in used], ys=[y for _, y in used], role="drawn"),
             ],
         ),
@@ -339,6 +383,12 @@ def rounds_figure(moments: Sequence[Moment], budget: float) -> Figure:
             "A plan is charged as a whole before its first draw, so the guarantee is the granted line, for "
             "any number of draws. The drawn line shows how the rounds add up; it is not a guarantee if you "
             "stop early, since the outputs were seen."
+            + (
+                f" Both lines begin at a checkpoint. What it states of the {trusted:,} entries before it is trusted, "
+                "and nobody added it up."
+                if trusted
+                else ""
+            )
         ),
         table=HtmlTable(
             header=("entry", "draws so far", "purpose", "granted", "drawn"),

@@ -7,6 +7,7 @@ Ledgers and their databases, carried over to later versions, as the command line
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,15 +15,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ledgerwood.accounting import risk
+from ledgerwood.accounting.adjacency import Adjacency, PrivacyUnit
+from ledgerwood.accounting.events import Event
 from ledgerwood.accounting.filters import Filter, filter_record
-from ledgerwood.accounting.ledger import DrawEntry, GrantEntry, Ledger, LedgerRecord
+from ledgerwood.accounting.ledger import CheckpointEntry, DrawEntry, GrantEntry, Ledger, LedgerRecord
 from ledgerwood.accounting.ledger.jsonl import read_lines
 from ledgerwood.accounting.ledger.state import replay
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, LedgerError
-from ledgerwood.report.printing import Fact, least, plain, print_json, show
-from ledgerwood.verification import LedgerReport, sign_ledger, verify_ledger
+from ledgerwood.pages.values import least, plain
+from ledgerwood.report.printing import Fact, print_json, show
+from ledgerwood.report.progress import working
+from ledgerwood.verification import LedgerFailure, LedgerReport, sign_ledger, verify_ledger
 from ledgerwood.verification.ledgers.federations import compared
 from ledgerwood.verification.ledgers.filters import Verdict
+
+_NAMED = 5  # data sets that a message names
 
 
 def read_record(place: str, dataset: str | None) -> LedgerRecord:
@@ -35,13 +43,31 @@ def read_record(place: str, dataset: str | None) -> LedgerRecord:
     if "://" in place:
         from ledgerwood.accounting.ledger import migrations
 
-        if dataset is None:
-            raise InvalidParameter("a database holds many data sets: name one by --dataset (unit: text)")
-        return migrations.read_ledger(place, dataset)
+        return migrations.read_ledger(place, dataset_of(place, dataset) or "")
     record = LedgerRecord.from_lines(tuple(read_lines(Path(place))))
     if dataset not in (None, record.terms.dataset):
         raise LedgerError(f"the ledger {place} is of data set {record.terms.dataset!r}, not of {dataset!r}")
     return record
+
+
+def dataset_of(place: str, dataset: str | None) -> str | None:
+    """The label of the data set that is meant: the one that is named, or the only one of a database.
+
+    Raises:
+        InvalidParameter: a database of none, or of several; the message names them.
+    """
+    if dataset is not None or "://" not in place:
+        return dataset
+    from ledgerwood.accounting.ledger import migrations
+
+    found = migrations.datasets(place)
+    if len(found) == 1:
+        return found[0]
+    named = f"{', '.join(map(repr, found[:_NAMED]))}{', ...' if len(found) > _NAMED else ''}" if found else "none"
+    raise InvalidParameter(
+        f"the database holds {len(found)} data sets ({named}): name one by --dataset; "
+        "`ledgerwood ledger list` shows all of them (unit: text)"
+    )
 
 
 def list_ledgers(url: str, *, as_json: bool) -> None:
@@ -71,8 +97,11 @@ def list_ledgers(url: str, *, as_json: bool) -> None:
 
 
 def export_ledger(url: str, path: Path, *, dataset: str | None, as_json: bool) -> None:
-    """Write a data set's ledger to a file; errors as in `read_record` and `LedgerRecord.save`."""
+    """Write a data set's ledger to a file or to standard output; errors as in `read_record` and `LedgerRecord.save`."""
     record = read_record(url, dataset)
+    if path == Path("-"):
+        print("\n".join(record.lines))  # noqa: T201
+        return
     record.save(path)
     show("exported", {"file": str(path), **terms(record)}, as_json=as_json)
 
@@ -94,12 +123,17 @@ def show_ledger(place: str, *, dataset: str | None, as_json: bool) -> None:
     """Print the ledger at `place`; errors as in `read_record`."""
     record = read_record(place, dataset)
     if as_json:
-        print_json({"terms": terms(record), "entries": [json.loads(line) for line in record.lines]})
+        facts = {**terms(record), "meaning": record.meaning}
+        print_json({"terms": facts, "entries": [json.loads(line) for line in record.lines]})
         return
-    show("ledger", terms(record), as_json=False)
-    drawn = Counter(entry.grant for entry in record.entries if isinstance(entry, DrawEntry))
-    table = Table(title="grants", title_justify="left")
-    grants = [entry for entry in record.entries if isinstance(entry, GrantEntry)]
+    show("ledger", {**terms(record), "meaning": record.meaning}, as_json=False)
+    grants, drawn = [], Counter(entry.grant for entry in record.entries if isinstance(entry, DrawEntry))
+    for held, before in held_grants(record):
+        grants.append(held)
+        drawn[held.index] += before.total()
+    grants += [entry for entry in record.entries if isinstance(entry, GrantEntry)]
+    title = "grants that the checkpoint holds, and those after it" if record.trusted else "grants"
+    table = Table(title=title, title_justify="left")
     amounts = sorted(set().union(*(entry.charge.currency() for entry in grants)), reverse=True)  # epsilon before delta
     for column in ("entry", "analyst", "purpose", *amounts, "method", "drawn"):
         table.add_column(column)
@@ -125,19 +159,32 @@ def show_verified(
     signature: Path | None,
     public_key: Path | None,
     as_json: bool,
+    from_checkpoint: bool = False,
 ) -> Verdict:
     """Verify the ledger at `place` by other code, print what was found of it and of each grant, and return the word.
+
+    Of a ledger that is not in order, what can still be said is printed before the error is raised.
 
     Raises:
         LedgerCorrupted: names the first entry that fails; not for a refuted charge, which is printed.
         LedgerError: the file cannot be read.
     """
-    report = found_report(place, dataset=dataset, head=head, signature=signature, public_key=public_key)
+    try:
+        with working("verifying the ledger"):
+            report = found_report(
+                place, dataset=dataset, head=head, signature=signature, public_key=public_key,
+                from_checkpoint=from_checkpoint,
+            )  # fmt: skip
+    except LedgerCorrupted as broken:
+        if broken.failure is not None:
+            show_failure(broken.failure, as_json=as_json)
+        raise
     if as_json:
         print_json(report_record(report))
         return report.verdict
     facts = {key: value for key, value in asdict(report).items() if key != "verdicts"}
-    show("verified", {"verdict": report.verdict, **facts}, as_json=False)
+    words = {"trust": report.trust or None, "meaning": meaning(report)}
+    show("verified", {"verdict": report.verdict, **facts, **words}, as_json=False)
     table = Table(title="grants", title_justify="left")
     for column in ("entry", "verdict", "charge", "at least", "at most", "reason"):
         table.add_column(column, overflow="fold")
@@ -171,7 +218,8 @@ def show_agreement(
         LedgerCorrupted: names the ledger and the first entry that fails; not for what is refuted, which is printed.
         LedgerError: a file cannot be read.
     """
-    report = compared(place, clients, dataset=dataset, head=head, signature=signature, public_key=public_key)
+    with working("verifying the ledgers"):
+        report = compared(place, clients, dataset=dataset, head=head, signature=signature, public_key=public_key)
     if as_json:
         print_json(
             {
@@ -225,10 +273,15 @@ def found_report(
     head: str | None = None,
     signature: Path | None = None,
     public_key: Path | None = None,
+    from_checkpoint: bool = False,
 ) -> LedgerReport:
     """The verifier's report, of a ledger with a refuted charge too; other errors as in `verify_ledger`."""
     try:
-        return verify_ledger(place, dataset=dataset, head=head, signature=signature, public_key=public_key)
+        named = dataset_of(place, dataset) if isinstance(place, str) else dataset
+        return verify_ledger(
+            place, dataset=named, head=head, signature=signature, public_key=public_key,
+            from_checkpoint=from_checkpoint,
+        )  # fmt: skip
     except LedgerCorrupted as refused:
         if refused.report is None:
             raise
@@ -237,7 +290,26 @@ def found_report(
 
 def report_record(report: LedgerReport) -> dict[str, object]:
     """Plain JSON values."""
-    return {"verdict": report.verdict, **asdict(report)}
+    return {"verdict": report.verdict, "trust": report.trust, **asdict(report), "meaning": meaning(report)}
+
+
+def meaning(report: LedgerReport) -> str:
+    """What the total that the verifier recomputed leaves to an attacker, in words."""
+    return risk.total_in_words(
+        report.epsilon_readded, report.delta_readded, adjacency=Adjacency(report.adjacency),
+        unit=PrivacyUnit(report.unit), grants=report.grants, reproducible=report.randomness == "test",
+    )  # fmt: skip
+
+
+def show_failure(failure: LedgerFailure, *, as_json: bool) -> None:
+    """Print what can still be said of a ledger that is not in order."""
+    if as_json:
+        sound = None if failure.sound is None else report_record(failure.sound)
+        print_json({"verdict": "broken", **asdict(failure), "sound": sound, "sentences": failure.sentences})
+        return
+    console = Console()
+    for sentence in failure.sentences:
+        console.print(escape(sentence), highlight=False)
 
 
 def write_signature(
@@ -254,8 +326,12 @@ def write_signature(
 def terms(record: LedgerRecord) -> dict[str, Fact]:
     """The terms of a ledger, and its total by its own figures."""
     opened, spent = record.terms, record.spent()
+    about = opened.about
     return {
         "dataset": opened.dataset,
+        "owner": None if about is None else about.owner,
+        "description": None if about is None else about.description,
+        "opened": None if about is None else about.opened,
         "budget_epsilon": opened.budget.epsilon,
         "budget_delta": opened.budget.delta,
         "adjacency": opened.budget.adjacency.value,
@@ -266,9 +342,32 @@ def terms(record: LedgerRecord) -> dict[str, Fact]:
         "format_version": record.version,
         "analysts": ", ".join(f"{label} {share!r}" for label, share in record.analysts) or None,
         "randomness": record.randomness,
-        "entries": len(record.entries),
+        "entries": record.trusted + len(record.entries),
+        "entries_trusted": record.trusted,
+        "trust": trust(record),
         "head": record.head,
     }
+
+
+def trust(record: LedgerRecord) -> str | None:
+    """What a ledger that begins with a checkpoint takes on trust, in words; None where it takes nothing."""
+    if not record.trusted:
+        return None
+    return (
+        f"it begins with a checkpoint: the {record.trusted:,} entries before it are not here, and what they spent is "
+        "trusted to whoever wrote the checkpoint"
+    )
+
+
+def held_grants(record: LedgerRecord) -> Iterator[tuple[GrantEntry, Counter[Event]]]:
+    """The grants that the checkpoint with which a ledger begins holds, each with what was drawn of it before."""
+    first = record.entries[0]
+    for held in first.held if isinstance(first, CheckpointEntry) else ():
+        drawn = Counter[Event]()
+        for event, count in held.grant.event.draws():
+            drawn[event] += count
+        drawn.subtract(dict(held.left))
+        yield held.grant, +drawn
 
 
 def _filter_text(filter_: Filter) -> str:
@@ -277,6 +376,15 @@ def _filter_text(filter_: Filter) -> str:
     if isinstance(record, str):
         return record
     return " ".join((filter_.name, *(f"{key}={value!r}" for key, value in record.items() if key != "name")))
+
+
+def add_checkpoint(place: str, *, dataset: str | None, as_json: bool) -> None:
+    """Append a checkpoint to the ledger at `place`, and print its totals; errors as in `Ledger.checkpoint`."""
+    with Ledger.open(place, dataset=dataset_of(place, dataset)) as ledger:
+        entry = ledger.checkpoint()
+        record = ledger.record()
+    held = {"checkpoint": entry.index, "grants_that_hold_events": len(entry.held)}
+    show("checkpoint", held | terms(record), as_json=as_json)
 
 
 def migrate(place: str, *, dataset: str | None, shares: list[str], dry_run: bool, as_json: bool) -> None:
@@ -288,7 +396,7 @@ def migrate(place: str, *, dataset: str | None, shares: list[str], dry_run: bool
         LedgerCorrupted: the ledger does not verify; it stays as it is.
         LedgerWriteFailed: nothing was changed.
     """
-    wanted, facts = _parsed(shares), dict[str, Fact](dry_run=dry_run)
+    wanted, facts = shares_of(shares), dict[str, Fact](dry_run=dry_run)
     if "://" in place:
         facts |= _tables(place, dry_run=dry_run, aloud=not as_json)
     if wanted:
@@ -325,10 +433,15 @@ def _shared(place: str, dataset: str | None, shares: dict[str, float], *, dry_ru
         return ledger.record()
 
 
-def _parsed(shares: list[str]) -> dict[str, float]:
+def shares_of(shares: list[str]) -> dict[str, float]:
+    """The analysts' shares by their labels, from LABEL=SHARE.
+
+    Raises:
+        InvalidParameter: a share that cannot be read, or is outside (0, 1].
+    """
     found: dict[str, float] = {}
     for text in shares:
-        label, _, share = text.rpartition("=")
+        label, _, share = (part.strip() for part in text.rpartition("="))
         try:
             number = float(share)
         except ValueError:

@@ -79,19 +79,29 @@ class Axis:
         label: with its unit.
         low, high: the range that is shown, low < high.
         whole: whether only whole numbers are marked.
+        log: whether equal ratios are equally far apart; then 0 < low.
     """
 
     label: str
     low: float
     high: float
     whole: bool = False
+    log: bool = False
 
     def share(self, value: float) -> float:
         """The position of a value, 0 at `low` and 1 at `high`; values outside are moved to the edge."""
-        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+        if self.log:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, share))
 
     def ticks(self) -> list[float]:
-        """About five round values within the range."""
+        """About five round values within the range; 1, 2 and 5 times the powers of ten on a logarithmic axis."""
+        if self.log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            powers = [factor * 10.0**power for power in range(first, last + 1) for factor in (1.0, 2.0, 5.0)]
+            return [round(tick, 12) for tick in powers if self.low * (1 - 1e-9) <= tick <= self.high * (1 + 1e-9)]
         rough = (self.high - self.low) / 5.0
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= rough * (1 - 1e-9))

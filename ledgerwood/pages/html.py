@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, final
 
-from ledgerwood.report.pages.svg import Child, Element, Role, document, element, swatch
-from ledgerwood.report.printing import finite
+from ledgerwood.pages.svg import Child, Element, Role, document, element, swatch
+from ledgerwood.pages.values import finite
 
 Tone = Literal["good", "open", "bad"]
 _LONG = 48
@@ -56,13 +56,22 @@ class Figure:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading, some sentences, figures and tables, in this order."""
+    """A heading, some sentences, figures, tables, a list of points, facts and code to paste, in this order.
+
+    Args:
+        title: the heading.
+        texts, figures, tables, points, facts, code: what stands below it.
+        level: of the heading; 3 for a part of the section before it.
+    """
 
     title: str
     texts: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[HtmlTable, ...] = ()
+    points: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    code: tuple[str, ...] = ()
+    level: Literal[2, 3] = 2
 
 
 @final
@@ -93,7 +102,7 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as one text."""
-    style = importlib.resources.files("ledgerwood.report").joinpath("page.css").read_text(encoding="utf-8")
+    style = importlib.resources.files("ledgerwood.pages").joinpath("page.css").read_text(encoding="utf-8")
     allowed = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
     head = element(
@@ -149,19 +158,22 @@ def write(page: Page, path: Path) -> None:
 
 
 def _section(section: Section) -> Element:
-    figures = [_figure(figure) for figure in section.figures]
+    figures = [figure_element(figure) for figure in section.figures]
     return element(
         "section",
         {},
-        element("h2", {}, section.title),
+        element(f"h{section.level}", {}, section.title),
         *(element("p", {}, text) for text in section.texts),
         element("div", {"class": "figures"}, *figures) if figures else None,
         *(_table(table, section.title) for table in section.tables),
+        element("ul", {}, *(element("li", {}, point) for point in section.points)) if section.points else None,
         _facts(section.facts, "") if section.facts else None,
+        *(element("pre", {"tabindex": "0"}, element("code", {}, text)) for text in section.code),
     )
 
 
-def _figure(figure: Figure) -> Element:
+def figure_element(figure: Figure) -> Element:
+    """The figure with its caption, its legend, and its numbers as a table."""
     legend: Child = None
     if figure.legend:
         items = [element("li", {}, swatch(role, filled=area), words) for role, words, area in figure.legend]
