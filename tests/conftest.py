@@ -1,6 +1,7 @@
 """What every test shares: deterministic hypothesis and noise, and the real data sets."""
 
 import functools
+import gc
 import importlib
 import importlib.util
 import os
@@ -9,6 +10,7 @@ import random
 import sys
 import tempfile
 import threading
+import warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from ledgerwood import cautions
 from ledgerwood.accounting import pricing
 from ledgerwood.accounting.pricing import Price
 from ledgerwood.mechanisms.exact import randomness
+from ledgerwood.trainers.boosting.plan import PrivateBoostingPlan
 from ledgerwood.trainers.dpboost.plan import DPBoostPlan
 from ledgerwood.trainers.dpxgboost.plan import DPXGBoostPlan
 from ledgerwood.trainers.federated.plan import FederatedPlan
@@ -70,9 +73,23 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.slow)
 
 
+def pytest_collection_finish():
+    """Thousands of tests and modules stay to the end: the collector of garbage does not look through them each time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_setup():
     """No test sees the fits of another: the second fit on the same columns is warned of."""
     cautions._FITS.clear()
+
+
+def _unsynced(handle: int) -> None:
+    """No test cuts the power: what is written is handed to the system, and the disk is not waited for."""
+    os.fstat(handle)  # a closed file is an error as ever
+
+
+os.fsync = _unsynced
 
 
 # The noise of a fit without a seed is fresh, and what a test asserts of it could fail by chance. So the entropy
@@ -143,9 +160,12 @@ def _once(function: "Callable[..., Any]") -> "Callable[..., Any]":
 _PURE = [(Price, "quote", _once(Price.quote)), (pricing, "_tightest", _once(pricing._tightest))]
 _PURE += [
     (plan, "calibrated", _once(plan.calibrated))
-    for plan in (DPBoostPlan, DPXGBoostPlan, FederatedPlan, PrivaTreePlan, SGBDTPlan)
+    for plan in (PrivateBoostingPlan, DPBoostPlan, DPXGBoostPlan, FederatedPlan, PrivaTreePlan, SGBDTPlan)
 ]
-_ABOUT_FITS = ("trainers", "curator", "recording", "report", "verification/canaries", "test_")
+_ABOUT_FITS = (
+    "trainers", "curator", "federation", "recording", "report", "reading", "displays", "dashboard", "test_",
+    "verification/canaries", "verification/replaying", "verification/testing",
+)  # fmt: skip
 """Where fits are tested, not prices: noise is sought once for each plan and budget, and a price once for each event."""
 
 _INJECTED = "test_benchmark_injected_bugs.py"
@@ -174,6 +194,9 @@ def only_ray() -> "Iterator[None]":
     with (Path(tempfile.gettempdir()) / f"ledgerwood-tests-{os.getuid()}.ray").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+        with warnings.catch_warnings():  # what a ray that failed to start leaves behind is no later test's fault
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -376,13 +376,15 @@ def test_a_database_from_a_future_version(team):
 
 
 def test_an_entry_from_a_future_version(team):
-    line = team.lines[1].replace('"version":1', '"version":3')
+    line = team.lines[1].replace('"version":1', '"version":5')
     with team.kept():
         with closing(sqlite3.connect(team.file)) as connection, connection:
             connection.execute("UPDATE ledgerwood_entries SET line = ? WHERE position = 1", (line,))
-        with pytest.raises(LedgerCorrupted, match=r"entry 1: format version 3 is not one of \(1, 2\): a later release"):
+        with pytest.raises(
+            LedgerCorrupted, match=r"entry 1: format version 5 is not one of \(1, 2, 3, 4\): a later release"
+        ):
             team.open()
-        with pytest.raises(LedgerCorrupted, match="entry 1: format version 3 is not 1 or 2"):
+        with pytest.raises(LedgerCorrupted, match="entry 1: format version 5 is not 1 to 4"):
             verify_ledger(team.url, dataset="adult")
         with closing(sqlite3.connect(team.file)) as connection, connection:
             connection.execute("UPDATE ledgerwood_entries SET line = ? WHERE position = 1", (team.lines[1],))

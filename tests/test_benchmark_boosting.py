@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import boosting, boosting_pages, boosting_rule, data_sets, whole_tables
+from benchmarks import (
+    boosting,
+    boosting_pages,
+    boosting_peers,
+    boosting_pictures,
+    boosting_rule,
+    data_sets,
+    whole_tables,
+)
 from benchmarks.boosting import OURS, PLAIN
+from benchmarks.boosting_peers import EBM, FOREST
+from benchmarks.measuring import holdouts
 from ledgerwood import Categorical, Numeric, Schema
 
 mpl.use("agg")
@@ -28,7 +38,7 @@ def small(name, relabel=None):
     return data_sets.Data(name, X, y, Schema(features=features, target=Categorical("y", tuple(sorted(set(y))))))
 
 
-@pytest.mark.slow_after(1)  # each study once, made small
+@pytest.mark.slow  # each study once, made small
 def test_studies_are_measured_kept_and_shown(monkeypatch, tmp_path):
     monkeypatch.setattr(whole_tables, "load", small)
     path = tmp_path / "found.json"
@@ -38,6 +48,7 @@ def test_studies_are_measured_kept_and_shown(monkeypatch, tmp_path):
         "levers": ["--data", "concrete", "--model", "all levers", "even candidates only"],
         "classes": ["--data", "nursery", "california_housing in 10", "--model", OURS, PLAIN],
         "rare": ["--data", "adult, 6% positive: average precision", "--model", OURS],
+        "rows": ["--data", "pol, 500 rows", "--model", OURS, PLAIN],
     }
     for study, options in chosen.items():
         boosting.main(["--study", study, *options, *common])
@@ -59,7 +70,149 @@ def test_studies_are_measured_kept_and_shown(monkeypatch, tmp_path):
     text = console.export_text()
     assert "concrete" in text
     assert "even candidates only" in text
-    assert len(boosting_pages.draw(study).axes) == 2
+    assert len(boosting_pictures.draw(study).axes) == 2
+    assert len(boosting_pictures.draw_shares(study).axes) == 1
+    assert len(boosting_pictures.draw_rows(found).axes) == 1
+
+
+def stored(**models):
+    """A task's entry with given scores at epsilon 1 (0 for what is not private)."""
+    cells = {
+        name: {"0" if name == PLAIN else "1": {"scores": scores, "seconds": [1.0] * len(scores)}}
+        for name, scores in models.items()
+    }
+    return {"models": cells, "measure": "R2", "rows_columns": [1000, 3], "trivial": 0.0}
+
+
+def shown(*tables):
+    """What a console prints."""
+    console = Console(width=boosting_pages.WIDTH, record=True, file=io.StringIO())
+    for table in tables:
+        console.print(table)
+    return console.export_text()
+
+
+def test_losses_are_named_and_missed_targets_are_shown():
+    ours = [0.83, 0.81, 0.82, 0.83, 0.82]
+    better, worse = [each + 0.05 + 0.001 * k for k, each in enumerate(ours)], [0.1, 0.2, 0.1, 0.2, 0.1]
+    found = {"tables": {"pol": stored(**{OURS: ours, "S-GBDT": better, EBM: worse, PLAIN: [0.9] * 5})}}
+    lines = shown(boosting_pages.behind(found["tables"])).splitlines()
+    (loss,) = [line for line in lines if "pol" in line]
+    assert "S-GBDT" in loss
+    assert "0.052" in loss
+    for together in (True, False):
+        text = shown(boosting_pages.wins(found["tables"], together=together))
+        assert [line.split("│")[2].strip() for line in text.splitlines() if "S-GBDT" in line] == ["0 / 0 / 1"]
+        assert [line.split("│")[2].strip() for line in text.splitlines() if EBM in line] == ["1 / 0 / 0"]
+    text = shown(boosting_pages.ahead(found["tables"]))
+    assert [line.split("│")[2].strip() for line in text.splitlines() if "S-GBDT" in line] == ["0 / 1 (1)"]
+    text = shown(boosting_pages.targets(found))
+    assert "0.822 (0.007), 0.82: met" in text
+    assert "not measured, 0.9" in text
+    found["tables"]["pol"]["models"][OURS]["1"]["scores"] = [0.81, 0.82]
+    assert "0.815 (0.005), 0.82: MISSED" in shown(boosting_pages.targets(found))
+    assert "0.913, 0.85: met" in text  # the share of the way
+
+
+def test_learning_curves_end_with_all_rows():
+    found = {
+        "rows": {"pol, 500 rows": stored(**{OURS: [0.5, 0.6], PLAIN: [0.8]})},
+        "tables": {"pol": stored(**{OURS: [0.7, 0.7], EBM: [0.1], PLAIN: [0.9]})},
+    }
+    curves = boosting_pages.by_rows(found)["pol"]
+    assert [rows for rows, _ in curves[OURS]] == [500, 700]
+    assert [rows for rows, _ in curves[PLAIN]] == [500, 700]
+    assert set(curves) == {OURS, PLAIN}
+    text = shown(boosting_pages.growing(found))
+    assert "0.550 (0.050)" in text
+    assert "700" in text
+
+
+def test_fewer_rows_leave_the_same_rows_held_out():
+    for (train, test), (_, all_of_them) in zip(boosting.shortened(50)(200, 2), holdouts(200, 2), strict=True):
+        assert len(set(train)) == 50
+        assert test.tolist() == all_of_them.tolist()
+        assert not set(train) & set(test)
+
+
+def test_it_goes_on_where_the_file_stops_and_slow_models_have_three_splits(monkeypatch):
+    asked = []
+
+    def outcomes(task, data, model, fits, splits):
+        asked.extend(fits)
+        yield from ((place, 9.0 if model == "S-GBDT" or epsilon == 4.0 else 0.1) for epsilon, place in fits)
+
+    monkeypatch.setattr(boosting, "outcomes", outcomes)
+    task, data = boosting.STUDIES["tables"]["concrete"], small("concrete")
+    kept = {"1": {"scores": [7, 8], "seconds": [0.1, 0.1]}}
+    found = dict(boosting.measured(task, data, "federated", (1.0, 4.0), 5, kept))
+    assert found[1.0]["scores"] == [7, 8, 2, 3, 4]
+    assert found[4.0]["scores"] == [0, 1, 2]  # too slow for more
+    assert asked == [(1.0, 2), (4.0, 0), (4.0, 1), (4.0, 2), (1.0, 3), (1.0, 4)]
+    assert dict(boosting.measured(task, data, OURS, (4.0,), 5, {}))[4.0]["scores"] == [0, 1, 2, 3, 4]
+    assert dict(boosting.measured(task, data, "S-GBDT", (1.0,), 5, {}))[1.0]["scores"] == [0, 1, 2]
+    asked.clear()
+    assert list(boosting.measured(task, data, "federated", (1.0,), 5, {"1": found[1.0]})) == []
+    assert asked == []
+
+
+# ------------------------------------------------------------------------------------------------------------- peers
+
+
+def with_gaps():
+    """Numbers, one of them missing, and categories, one of them unknown."""
+    X = np.array([[0.5, "red"], [np.nan, "green"], [7.0, None], [-3.0, "blue"]] * 10, dtype=object)
+    features = (Numeric("x", -1, 5, missing=True), Categorical("colour", ("red", "green"), missing=True))
+    y = np.array(["no", "yes"] * 20)
+    return data_sets.Data("gaps", X, y, Schema(features=features, target=Categorical("y", ("no", "yes"))))
+
+
+def test_peers_read_codes_within_declared_bounds():
+    data = with_gaps()
+    splits = list(holdouts(data.rows, 2))
+    table = boosting_peers.table_of(data, splits)
+    assert table["X"][:4].tolist() == [[0.5, 0.0], [2.0, 1.0], [5.0, 2.0], [-1.0, 2.0]]
+    assert table["nominal"].tolist() == [False, True]
+    assert (table["low"] <= table["X"]).all()
+    assert (table["X"] <= table["high"]).all()
+    assert table["y"].tolist() == [0, 1] * 20
+    assert table["test1"].tolist() == splits[1][1].tolist()
+    assert boosting_peers.table_of(small("concrete"), splits)["target"].tolist() == [0.0, 1.0]
+
+
+def test_what_peers_learn():
+    several = small("nursery", whole_tables.binned(3))
+    assert [boosting_peers.learns(EBM, data) for data in (small("concrete"), small("vote"), several)] == [1, 1, 0]
+    assert [boosting_peers.learns(FOREST, data) for data in (small("concrete"), small("vote"), several)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("peer", [EBM, FOREST])
+def test_a_peers_answers_are_scored_as_an_estimators(monkeypatch, peer):
+    """A peer that knows the label has AUC 1, whatever environment it would run in."""
+
+    def run(name, requirements, script, given):
+        assert script.is_file()
+        table = dict(np.load(given["table"]))
+        found = {}
+        for place, (epsilon, split) in enumerate(given["fits"]):
+            truth = table["y"][table[f"test{split}"]] if epsilon > 1.0 else np.zeros(12)
+            found |= {f"fit{place}": np.column_stack([1.0 - truth, truth]), f"seconds{place}": 0.5}
+        np.savez(given["table"], **found)
+        return "done"
+
+    monkeypatch.setattr(boosting_peers.peers, "run", run)
+    task, data = boosting.STUDIES["tables"]["vote"], with_gaps()
+    found = dict(boosting.measured(task, data, peer, (1.0, 4.0), 2, {}))
+    assert found[1.0] == {"scores": [0.5, 0.5], "seconds": [0.5, 0.5]}
+    assert found[4.0]["scores"] == [1.0, 1.0]
+    monkeypatch.setattr(boosting_peers.peers, "run", lambda *_: None)
+    assert list(boosting.measured(task, data, peer, (1.0,), 2, {})) == []
+
+
+def test_a_peers_classes_and_numbers():
+    found = boosting_peers.Predicted(np.array(["a", "b", "c"]), np.array([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2]]))
+    assert found.predict(np.zeros((2, 1))).tolist() == ["b", "a"]
+    assert boosting_peers.Predicted(np.array([]), np.array([2.5])).predict(np.zeros((1, 1))).tolist() == [2.5]
 
 
 @pytest.mark.slow_after(1)  # fits of each depth and number of trees
@@ -115,7 +268,8 @@ def test_holms_method():
     assert found == pytest.approx({"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06})
 
 
-@pytest.mark.parametrize("name", whole_tables.TABLES)
+@pytest.mark.slow_after(1)  # reads whole tables
+@pytest.mark.parametrize("name", [*whole_tables.TABLES, *whole_tables.SEVERAL, "mnist_0v1"])
 def test_tables_are_as_they_are_on_disk(name, on_disk):
     data = on_disk(lambda: whole_tables.load(name))
     assert data.X.shape == (len(data.y), len(data.schema.features))

@@ -42,6 +42,7 @@ def test_a_bug_is_found(bug, system):
     assert any(found for found, _ in said.values()), said
 
 
+@pytest.mark.slow  # a fit of each system
 def test_the_systems_make_every_choice_that_a_tree_may_need(monkeypatch):
     """A bug in a choice that no system makes would be found by nothing, and missed by nobody."""
     asked, select = set(), CuratorRound.select
@@ -56,7 +57,7 @@ def test_the_systems_make_every_choice_that_a_tree_may_need(monkeypatch):
     assert asked == set(TREE_CHOICES.kinds) - {GridlessGains, FeatureQuantiles}  # of presets that no system here has
 
 
-@pytest.mark.slow_after(2)  # a kit's fits
+@pytest.mark.slow  # a kit's fits
 @pytest.mark.parametrize("bug", ["labels without their noise", "a level without its noise"])
 @pytest.mark.parametrize("system", [system for system in SYSTEMS if system.chooses], ids=lambda system: system.name)
 def test_the_kit_for_trainers_finds_choices_without_noise(system, bug):

@@ -196,7 +196,7 @@ def test_a_peer_reads_codes_within_their_bounds_and_its_predictions_become_rows(
 # ------------------------------------------------------------------------------------------------------------ studies
 
 
-@pytest.mark.slow_after(1)  # each study once, made small
+@pytest.mark.slow  # each study once, made small
 @pytest.mark.parametrize("study", privatree.STUDIES)
 def test_studies_run_print_and_draw(study, monkeypatch, tmp_path):
     monkeypatch.setattr(data_sets, "load", lambda name: small())

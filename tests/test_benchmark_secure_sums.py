@@ -41,7 +41,7 @@ def test_flower_s_own_masks_cancel_in_the_order_in_which_they_are_driven():
 
 
 def test_every_cell_is_stored_or_named_as_left_out():
-    run, left = secure_sums.cells(1.2e10)
+    run, left = secure_sums.cells(2.5e10)
     names = ("clients", "length", "dropouts", "degree", "threshold")
     for expected, stored in ((run, FOUND["cells"]), (left, FOUND["left_out"])):
         assert [[cell[name] for name in names] for cell in stored] == [

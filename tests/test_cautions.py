@@ -35,7 +35,8 @@ from ledgerwood.trainers import (
     SGBDTRegressor,
 )
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
-from ledgerwood.trainers.base.schema_purchase import STANDS_OUT, bin_edges, likely_range
+from ledgerwood.trainers.estimated.purchase import STANDS_OUT
+from ledgerwood.trainers.estimated.ranges import bin_edges, likely_range
 from ledgerwood.verification import audit_model, removed, replay, structure_depends_on_data
 
 RNG = np.random.default_rng(3)

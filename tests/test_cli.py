@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+from fractions import Fraction
 
 import pytest
 from scipy.stats import norm
@@ -11,7 +12,8 @@ from typer.testing import CliRunner
 
 import ledgerwood as lw
 from ledgerwood.cli.commands import app
-from ledgerwood.report.printing import plain
+from ledgerwood.pages.values import plain
+from ledgerwood.report.noise import NoisySteps
 
 RUNNER = CliRunner()
 COMMANDS = ["sigma", "price", "plan", "train", "predict", "ledger", "errata", "demo"]
@@ -57,6 +59,98 @@ def test_steps_of_a_full_batch_scale_by_the_square_root():
     one = answer("sigma", "--epsilon", 1, "--delta", 1e-5)["noise_multiplier"]
     many = answer("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 64)["noise_multiplier"]
     assert many == pytest.approx(8.0 * one, rel=1e-6)
+
+
+def test_rows_batches_and_epochs_make_rate_and_steps():
+    sizes = ("--rows", 60_000, "--batch-size", 256, "--epochs", 1.5)
+    found = answer("sigma", "--epsilon", 2, "--delta", 1e-6, *sizes)
+    assert Fraction(found["sampling_rate"]) >= Fraction(256, 60_000)
+    assert found["sampling_rate"] == pytest.approx(256 / 60_000, rel=1e-15)
+    assert found["steps"] == math.ceil(1.5 * 60_000 / 256) == 352
+    assert "351.56, rounded up" in found["computed"]
+    same = answer("sigma", "--epsilon", 2, "--delta", 1e-6, "--sampling-rate", found["sampling_rate"], "--steps", 352)
+    assert same["noise_multiplier"] == found["noise_multiplier"]
+    priced = answer("price", "--noise-multiplier", found["noise_multiplier"], "--delta", 1e-6, *sizes)
+    assert priced["epsilon"] == found["epsilon"] <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "epochs", "steps"),
+    [(100, 10, 0.1, 1), (100, 10, 0.3, 3), (1000, 1000, 7, 7), (3, 1, 1, 3), (10, 3, 1, 4), (100, 7, 0.7, 10)],
+)
+def test_steps_are_rounded_up_from_exact_numbers(rows, batch, epochs, steps):
+    """.1 and .3 are no floats: a product of floats would be rounded up to one step more."""
+    found = NoisySteps.of(sampling_rate=None, steps=None, rows=rows, batch_size=batch, epochs=epochs)
+    assert found.count == steps
+    assert Fraction(batch, rows) <= Fraction(found.sampling_rate) <= 1
+
+
+def test_the_sampler_that_the_figures_are_for_is_named():
+    sizes = ("--rows", 1000, "--batch-size", 10, "--epochs", 1)
+    poisson = answer("sigma", "--epsilon", 1, *sizes)
+    for words in ("Poisson", "independently", "shuffles", "do not hold", "how-to/noise-for-a-target"):
+        assert words in poisson["sampler"]
+    assert answer("price", "--noise-multiplier", 3, "--delta", 1e-6)["sampler"].startswith("none: every step")
+    assert "true positive rate is at most" in poisson["risk"]
+    assert poisson["risk"] == lw.accounting.risk.in_words(
+        lw.Budget(epsilon=1.0, delta=poisson["delta"], adjacency=lw.Adjacency.ADD_REMOVE)
+    )
+
+
+@pytest.mark.slow_after(2)  # an allocation is priced twice
+@pytest.mark.parametrize(
+    ("sampling", "steps", "words"),
+    [
+        ("fixed", 100, "draws 30 of 1000 rows without replacement"),
+        ("cyclic", 102, "no amplification"),
+        ("allocation", 99, "exactly one of 33 steps"),
+    ],
+)
+def test_another_sampler_has_another_cost_and_is_said(sampling, steps, words):
+    sizes = ("--rows", 1000, "--batch-size", 30, "--epochs", 3, "--noise-multiplier", 2, "--delta", 1e-6)
+    found = answer("price", *sizes, "--sampling", sampling)
+    plan = lw.sgd_plan(rows=1000, batch_size=30, epochs=3, noise_multiplier=2.0, sampling=sampling)
+    assert found["epsilon"] == lw.price(plan.event).epsilon(1e-6) != answer("price", *sizes)["epsilon"]
+    assert (found["sampling"], found["steps"], found["adjacency"]) == (sampling, steps, plan.adjacency.value)
+    assert words in found["sampler"]
+    assert ("multiplier_is" in found) is (sampling == "fixed")
+
+
+def test_a_sampler_describes_a_training():
+    result = run("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 3, "--sampling", "fixed")
+    assert "give --rows, --batch-size and --epochs, too" in " ".join(result.stderr.replace("│", " ").split())
+    refused = run("sigma", "--epsilon", 1, "--rows", 100, "--batch-size", 20, "--epochs", 1, "--sampling", "fixed",
+                  "--adjacency", "add-remove")  # fmt: skip
+    assert "--adjacency='add-remove' has no bound for --sampling='fixed'" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize(("rows", "delta"), [(1, 1e-5), (1000, 1e-5), (10_000, 1e-6), (60_000, 1e-7), (10**9, 1e-11)])
+def test_a_delta_is_suggested_for_a_public_number_of_rows_and_said(rows, delta):
+    found = answer("price", "--noise-multiplier", 5, "--rows", rows, "--batch-size", rows, "--epochs", 1)
+    assert found["delta"] == delta <= 0.01 / rows or rows == 1
+    assert "was chosen for you" in found["delta_is"]
+    assert str(rows) in found["delta_is"]
+    given = answer("price", "--noise-multiplier", 5, "--delta", delta)
+    assert given["epsilon"] == found["epsilon"]
+    assert "delta_is" not in given
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "give --delta, a probability far below 1 / (number of rows)"),
+        (("--rows", 100), "--batch-size and --epochs must be given, too"),
+        (("--delta", 1e-5, "--epochs", 3), "--rows and --batch-size must be given, too"),
+        (("--rows", 100, "--batch-size", 10, "--epochs", 1, "--steps", 4), "--steps is computed from --rows"),
+        (("--rows", 100, "--batch-size", 10, "--epochs", 1, "--sampling-rate", 1.0), "--sampling-rate is computed"),
+    ],
+)
+@pytest.mark.parametrize("command", [("sigma", "--epsilon", 1), ("price", "--noise-multiplier", 1)])
+def test_half_of_a_description_and_two_of_them_are_wrong_usage(command, options, words):
+    result = run(*command, *options)
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in said or (command[0] == "price" and not options and "give --delta to get epsilon" in said)
 
 
 def test_price_is_the_inverse_of_sigma():
@@ -140,11 +234,16 @@ def test_numbers_are_shown_rounded_up(value, text):
             ("sigma", "--epsilon", 1, "--delta", 1e-5, "--sampling-rate", 1.5),
             "--sampling-rate=1.5 must be in (0, 1] (unit: probability",
         ),
+        (
+            ("sigma", "--epsilon", 1, "--rows", 100, "--batch-size", 200, "--epochs", 1),
+            "--batch-size=200 must be <= --rows=100 (unit: rows)",
+        ),
+        (("sigma", "--epsilon", 1, "--rows", 100, "--batch-size", 20, "--epochs", 0), "--epochs=0.0 must be > 0"),
         (("sigma", "--epsilon", 1, "--delta", 1e-5, "--steps", 0), "--steps=0 must be a whole number >= 1"),
         (("price", "--noise-multiplier", 0, "--delta", 1e-5), "--noise-multiplier=0.0 must be > 0"),
         (
             ("price", "--noise-multiplier", 1, "--delta", 1e-5, "--sampling-rate", 0.1, "--adjacency", "replace-one"),
-            "replace-one",
+            "take --adjacency add-remove",
         ),
     ],
 )

@@ -156,7 +156,7 @@ def test_wrong_usage_is_code_2(file, options, words):
         ("missing", ("--epsilon", 1), "has no 'missing'"),
         ("half", ("--epsilon", -1), "epsilon=-1.0 must be > 0"),
         ("half", ("--epsilon", 1, "--alpha", 0.9), "alpha=0.9 must be in (0, 0.5]"),
-        ("half", ("--epsilon", 1, "--samples", 1), "n=1 must be"),
+        ("half", ("--epsilon", 1, "--samples", 1), "--samples=1 must be"),
         ("half", ("--laplace", 0), "noise_multiplier=0.0 must be > 0"),
         ("half", ("--epsilon", 1, "--pair", "[[1]]"), "two data sets"),
     ],
@@ -207,7 +207,7 @@ def test_a_training_is_audited_beside_its_price(rows, tmp_path):
 
 
 def test_a_training_that_is_refused_says_why(rows):
-    options = ("--schema", rows / "schema.json", "--epsilon", 4, "--delta", 1e-5)
+    options = ("--schema", rows / "schema.json", "--epsilon", 4, "--delta", 1e-5, "--system", "sgbdt")
     many = run("model", rows / "rows.csv", *options, "--canaries", 100_000)
     assert (many.exit_code, many.stdout) == (1, "")
     assert "canaries=100000 must be" in many.stderr

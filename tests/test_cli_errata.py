@@ -79,8 +79,8 @@ def test_an_unknown_name_and_one_of_another_paper_are_refused():
 
 
 def test_too_few_samples_say_how_many():
-    assert re.search(r"n=3 must be at least \d+: .* peers-data-classes takes about \d+", refused(*_few("3")))
-    assert "n=0 must be" in refused(*_few("0"))
+    assert re.search(r"--samples=3 must be at least \d+: .* peers-data-classes takes about \d+", refused(*_few("3")))
+    assert "--samples=0 must be" in refused(*_few("0"))
 
 
 def _few(number):

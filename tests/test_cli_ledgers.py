@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from typer.testing import CliRunner
 
 import ledgerwood as lw
@@ -50,12 +52,48 @@ def test_list_names_every_data_set(url, head):
     assert "census" in shown.stdout
 
 
+def test_a_new_ledger_is_opened_with_its_terms_and_never_over_another(tmp_path, url):
+    wanted = ("--epsilon", 3, "--delta", 1e-6)
+    file = tmp_path / "budget.jsonl"
+    made = answer(
+        "open", file, *wanted, "--owner", "Ada", "--opened", "2026-03-01", "--unit", "user", "--filter", "zcdp"
+    )
+    assert (made["owner"], made["opened"], made["unit"], made["spent_epsilon"]) == ("Ada", "2026-03-01", "user", 0.0)
+    before = file.read_bytes()
+    again = run("open", file, *wanted)
+    assert again.exit_code == 1
+    assert "already" in again.stderr
+    assert file.read_bytes() == before
+    assert run("open", url, *wanted).exit_code == 1  # of which data set?
+    shared = answer("open", url, *wanted, "--dataset", "patients", "--share", "ada=0.5", "--share", "ben=0.25")
+    assert shared["analysts"] == "ada 0.5, ben 0.25"
+    assert run("open", url, *wanted, "--dataset", "patients").exit_code == 1
+    with lw.Ledger.open(url, dataset="patients", analyst="ada") as ledger:
+        ledger.spend(lw.PureEvent(epsilon=0.25, adjacency=A), purpose="a count")
+    assert answer("verify", url)["epsilon_readded"] == 0.25
+    for wrong in (("--epsilon", -1, "--delta", 1e-6), (*wanted, "--share", "ada=2"), (*wanted, "--opened", "soon")):
+        assert run("open", tmp_path / "wrong.jsonl", *wrong).exit_code == 1
+        assert not (tmp_path / "wrong.jsonl").exists()
+
+
+def test_the_only_data_set_of_a_database_need_not_be_named_and_of_several_the_names_are_told(url, tmp_path, head):
+    one = f"sqlite:///{tmp_path}/one.db"
+    lw.Ledger.open(one, dataset="census", budget=BUDGET, unit=lw.PrivacyUnit.USER).close()
+    assert answer("show", one)["terms"]["dataset"] == "census"
+    assert answer("verify", one)["dataset"] == "census"
+    for command in ("show", "verify"):
+        refused = run(command, url)
+        assert refused.exit_code == 1
+        assert "holds 2 data sets ('adult', 'census'): name one by --dataset" in refused.stderr.replace("\n", " ")
+
+
 def test_show_and_verify_take_a_database(url, head):
     assert answer("show", url, "--dataset", "adult")["terms"]["head"] == head
     assert "a [bold] count" in run("show", url, "--dataset", "adult").stdout
     assert answer("verify", url, "--dataset", "adult", "--head", head)["epsilon_readded"] == 0.25
     wrong = run("verify", url, "--dataset", "adult", "--head", "0" * 64)
-    assert (wrong.exit_code, wrong.stdout) == (1, "")
+    assert wrong.exit_code == 1
+    assert "Nothing from entry 2 on is vouched for" in wrong.stdout.replace("\n", " ")
     assert "was expected" in wrong.stderr
 
 
@@ -144,3 +182,69 @@ def test_migrate_needs_shares_that_are_some(url, head, share):
         assert (result.exit_code, result.stdout) == (1, "")
         assert f"share={share!r} must be LABEL=SHARE" in result.stderr
     assert answer("show", url, "--dataset", "adult")["terms"]["head"] == head
+
+
+def test_a_checkpoint_is_added_and_verified_from(url, head, tmp_path):
+    added = answer("checkpoint", url, "--dataset", "adult")
+    assert (added["checkpoint"], added["entries"], added["format_version"]) == (3, 4, 4)
+    assert answer("verify", url, "--dataset", "adult")["trusted"] == 0
+    part = run("verify", url, "--dataset", "adult", "--from-checkpoint", "--json")
+    found = json.loads(part.stdout)
+    assert part.exit_code == 4
+    assert (found["verdict"], found["trusted"], found["trusted_to"]) == ("trusted", 3, "writer")
+    assert "The 3 entries before the checkpoint were not verified" in found["trust"]
+    assert found["head"] == added["head"]
+    allowed = run("verify", url, "--dataset", "adult", "--from-checkpoint", "--allow-unconfirmed")
+    assert allowed.exit_code == 0
+    assert "trusted" in allowed.stdout
+    both = run("verify", url, "--dataset", "adult", "--from-checkpoint", "--with", __file__)
+    assert both.exit_code == 1
+    assert "--from-checkpoint and --with exclude each other" in both.stderr
+    none = run("verify", url, "--dataset", "census", "--from-checkpoint")
+    assert (none.exit_code, "no checkpoint to begin at" in none.stderr) == (1, True)
+
+
+@pytest.fixture
+def cut(url, head, tmp_path):
+    """A file that begins with a checkpoint after 5 entries, and one spend after it; a grant is half drawn before."""
+    path, event = tmp_path / "cut.ledger.jsonl", lw.PureEvent(epsilon=0.125, adjacency=A)
+    with lw.Ledger.open(url, dataset="adult") as ledger:
+        ledger.grant(lw.Repeated(event, count=2), purpose="held").draw(event, purpose="one")
+        ledger.checkpoint()
+        ledger.spend(event, purpose="after")
+        ledger.record().from_checkpoint().save(path)
+    return path
+
+
+def test_what_is_shown_of_a_part_names_what_is_trusted(cut):
+    shown = answer("show", cut)["terms"]
+    assert (shown["entries"], shown["entries_trusted"], shown["spent_epsilon"]) == (8, 5, 0.625)
+    assert "the 5 entries before it are not here" in shown["trust"]
+    table = run("show", cut).stdout
+    assert "grants that the checkpoint holds" in table
+    assert "1 of 2" in table
+    assert "trusted to whoever wrote" in " ".join(table.replace("│", " ").split())
+    audited = RUNNER.invoke(app, ["audit", "ledger", str(cut)])
+    assert "The 5 entries before the checkpoint were not verified" in " ".join(audited.stdout.replace("│", " ").split())
+    assert audited.exit_code == 4
+
+
+def test_a_command_that_needs_the_whole_ledger_says_so(cut, tmp_path):
+    before = cut.read_bytes()
+    for result in (
+        run("checkpoint", cut),
+        run("migrate", cut, "--share", "ada=0.5", "--dry-run"),
+        RUNNER.invoke(app, ["ledger", "import", str(cut), f"sqlite:///{tmp_path}/other.db"]),
+    ):
+        assert result.exit_code == 1
+        assert "the 5 entries before it are not there; this command needs the whole ledger" in result.stderr
+    assert cut.read_bytes() == before
+
+
+def test_a_refusal_names_a_flag_that_can_be_given(cut, tmp_path):
+    key = tmp_path / "owner.pem"
+    key.write_bytes(Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    sign = ("sign", cut, tmp_path / "cut.sig", "--private-key", key)
+    refused = run(*sign)
+    assert "(--allow-unconfirmed signs all the same)" in refused.stderr
+    assert run(*sign, "--allow-unconfirmed").exit_code == 0

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 import ledgerwood as lw
 from ledgerwood.cli.commands import app
+from ledgerwood.report.demo_page import DemoResult, UtilityPoint, text_plot
 
 RUNNER = CliRunner()
-SMALL = ("--n-estimators", 3, "--max-depth", 2)
+SMALL = ("--system", "sgbdt", "--n-estimators", 3, "--max-depth", 2)
 BUDGET = ("--epsilon", 1, "--delta", 1e-6)
 FEATURES = (lw.Numeric("size", 0, 10), lw.Categorical("colour", ("red", "blue")))
 SCHEMAS = {
@@ -69,6 +70,22 @@ def test_plan_fits_the_budget_and_says_what_it_draws(place):
     assert (found["n_estimators"], found["max_depth"], found["draws"]) == (3, 2, 3)
     assert 0.999 < found["epsilon"] <= 1.0
     assert found["certified"] is True
+
+
+def test_the_recommended_trees_are_the_system_that_nobody_names(place):
+    assert (
+        answer("plan", "--schema", place / "classification.json", *BUDGET)["estimator"] == "PrivateBoostingClassifier"
+    )
+    assert answer("plan", "--schema", place / "regression.json", *BUDGET)["estimator"] == "PrivateBoostingRegressor"
+
+
+def test_plan_shows_the_weights_of_the_classes(place, tmp_path):
+    text = (place / "classification.json").read_text().replace('"sold",', '"sold", "weights": [1, 2.5],')
+    (tmp_path / "weighted.json").write_text(text)
+    found = answer("plan", "--schema", tmp_path / "weighted.json", *BUDGET, *SMALL)
+    assert found["class_weights"] == "no 1, yes 2.5"
+    assert found["weighted"] is True
+    assert "class_weights" not in answer("plan", "--schema", place / "classification.json", *BUDGET, *SMALL)
 
 
 @pytest.mark.slow  # trains and checks by the command line
@@ -184,7 +201,7 @@ def test_training_leaves_a_model_and_a_ledger_that_verifies(place):
 def test_a_second_training_on_a_spent_ledger_is_refused_and_changes_nothing(place):
     ledger = place / "regression.ledger.jsonl"
     before = ledger.read_bytes()
-    result = try_training(place / "rows.csv", place / "regression.json", place / "regression")
+    result = try_training(place / "rows.csv", place / "regression.json", place / "regression", "--overwrite")
     assert result.exit_code == 1
     assert result.stderr.startswith("BudgetExceeded: ")
     assert "existed before" in result.stderr  # a ledger that nobody named is continued
@@ -362,7 +379,7 @@ def test_a_schema_without_a_target_cannot_be_planned_for(tmp_path):
 
 @pytest.mark.parametrize(("option", "value"), [("--n-estimators", 0), ("--subsample", 2), ("--max-depth", -1)])
 def test_bad_parameters_name_value_and_bound(place, option, value):
-    result = run("plan", "--schema", place / "regression.json", *BUDGET, option, value)
+    result = run("plan", "--schema", place / "regression.json", *BUDGET, "--system", "sgbdt", option, value)
     assert result.exit_code == 1
     assert f"{value}" in result.stderr
     assert "must be" in result.stderr
@@ -373,6 +390,8 @@ def check_demo(found):
     assert found["epsilon_readded"] == pytest.approx(found["epsilon_planned"], rel=1e-9)
     assert Path(found["ledger"]).is_file()
     assert answer("ledger", "verify", found["ledger"])["epsilon_readded"] == found["epsilon_readded"]
+    assert [point["epsilon"] for point in found["utility"]] == [0.1, 0.3, 1.0, 3.0, 10.0]
+    assert "Utility over epsilon" in Path(found["page"]).read_text()
 
 
 @pytest.mark.slow  # trains and checks by the command line
@@ -386,11 +405,38 @@ def test_demo_on_the_offline_data():
 
 
 @pytest.mark.slow  # trains and checks by the command line
-def test_demo_prints_a_table_and_says_why_few_rows_cost():
-    result = run("demo")
+def test_demo_prints_a_table_and_a_plot_and_says_why_few_rows_cost():
+    result = run("demo", "--no-browse")
     assert result.exit_code == 0, result.output
     for phrase in ("private", "not private", "trivial", "epsilon planned", "epsilon recomputed", "are few"):
         assert phrase in result.stdout
+    lines = result.stdout.splitlines()
+    bars = [line.split() for line in lines if "\N{FULL BLOCK}" in line or "\N{MIDDLE DOT}" in line]
+    assert [bar[1] for bar in bars if bar[0] == "epsilon"] == ["0.1", "0.3", "1", "3", "10"]
+    assert "\N{FULL BLOCK}" not in bars[0][-2]
+    assert "\N{MIDDLE DOT}" not in bars[-1][-2]
+    assert Path(lines[-1].removeprefix("The same as a page: ")).is_file()
+
+
+def test_demo_opens_a_page_only_where_it_is_wanted(monkeypatch):
+    import webbrowser
+
+    from ledgerwood.report import demo
+
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)
+    page = Path("demo.html").resolve()
+    found = DemoResult(
+        dataset="abalone", train_rows=1, test_rows=1, scores={"RMSE": (1.0, 1.0, 1.0), "R2": (0.5, 0.6, 0.0)},
+        epsilon_planned=1.0, epsilon_readded=1.0, delta=1e-5, adjacency=lw.Adjacency.ADD_REMOVE, trees=1, seconds=1.0,
+        ledger=Path("run.jsonl"), utility=(UtilityPoint(epsilon=1.0, score=0.5),), page=page,
+    )  # fmt: skip
+    demo.show_demo(found, as_json=True, browse=True)
+    demo.show_demo(found, as_json=False)  # no terminal here
+    assert opened == []
+    demo.show_demo(found, as_json=False, browse=True)
+    assert opened == [page.as_uri()]
+    assert text_plot(found, blocks=False).splitlines()[2].split()[2] == "#" * 33 + "." * 7
 
 
 @pytest.mark.slow  # trains and checks as the demo does
@@ -418,3 +464,83 @@ def test_demo_refuses_a_budget_that_gaussian_noise_cannot_meet():
     result = run("demo", "--delta", 0)
     assert result.exit_code == 1
     assert "delta=0.0" in result.stderr
+
+
+def test_a_draft_of_a_schema_is_filled_in_and_trains(place, tmp_path):
+    out = tmp_path / "schema.toml"
+    arguments = ("schema", "draft", place / "rows.csv", "--target", "price", "--ignore", "note", "--ignore", "sold")
+    assert run(*arguments, "--out", out).exit_code == 0
+    text = out.read_text()
+    assert run(*arguments).stdout == text
+    again = run(*arguments, "--out", out)
+    assert (again.exit_code, out.read_text()) == (1, text)
+    assert "may have been filled in" in again.output
+    refused = run("plan", "--schema", out, *BUDGET, *SMALL)
+    assert refused.exit_code == 1
+    assert "type of 'size'" in refused.output.replace("\n", " ")
+    for name, lines in (
+        ("size", 'numeric = "size"\nlow = 0\nhigh = 10'),
+        ("colour", 'categorical = "colour"\ncategories = ["red", "blue"]'),
+        ("price", 'numeric = "price"\nlow = 0\nhigh = 100'),
+    ):
+        text = text.replace(f'open = "{name}"', lines)
+    out.write_text(text)
+    assert answer("plan", "--schema", out, *BUDGET, *SMALL)["epsilon"] <= 1.0
+
+
+def test_a_header_on_standard_input_is_enough():
+    drafted = RUNNER.invoke(app, ["schema", "draft", "-", "--target", "b"], input="a,b\n1,2\n")
+    assert lw.SchemaDraft.from_toml(drafted.stdout) == lw.SchemaDraft(
+        features=(lw.OpenColumn("a"),), target=lw.OpenColumn("b", missing=False)
+    )
+    empty = RUNNER.invoke(app, ["schema", "draft", "-"], input="")
+    assert (empty.exit_code, "is empty" in empty.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("predict", ".", "rows.csv"), 1, "it has no file model.json. Name the folder that"),
+        (("predict", "regression", "nothing.csv"), 1, "ROWS='nothing.csv' names no file"),
+        (("ledger", "show", "rows.csv"), 2, "is no ledger: `ledgerwood train --out model` writes one"),
+        (
+            ("plan", "--schema", "regression.json", *BUDGET, "--set", "max_depth=3"),
+            1,
+            "--set max_depth=3: max_depth has",
+        ),
+        (("plan", "--schema", "regression.json", *BUDGET, "--set", "maxbins=3"), 1, "did you mean max_bins?"),
+        (
+            ("train", "rows.csv", "--schema", "regression.json", *BUDGET, "--out", "m", "--ledger", "sqlite:///t.db"),
+            1,
+            "Name one by --dataset; `ledgerwood ledger list sqlite:///t.db` lists them",
+        ),
+        (("errata", "--samples", 1), 1, "--samples=1 must be at least"),
+    ],
+)
+def test_an_error_says_the_next_step(place, monkeypatch, arguments, code, words):
+    monkeypatch.chdir(place)
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert words in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_a_draft_in_a_file_is_estimated_where_it_says_so(place, tmp_path):
+    out = tmp_path / "schema.toml"
+    draft = lw.SchemaDraft(
+        features=(lw.Numeric("size", 0, 10), lw.OpenCategorical("colour", max_categories=3)),
+        target=lw.OpenNumeric("price", low=0.0, missing=False),
+    )
+    arguments = ("train", place / "rows.csv", "--schema", out, "--epsilon", 20, "--delta", 1e-6, *SMALL, "--json")
+    out.write_text(draft.to_toml())
+    refused = run(*arguments, "--out", tmp_path / "model")
+    assert (refused.exit_code, "open fields" in refused.output) == (1, True)
+    out.write_text(draft.with_open_estimated().to_toml())
+    found = json.loads(run(*arguments, "--out", tmp_path / "model").stdout)
+    assert found["columns_estimated"] == 2
+    size, colour = found["schema"]["features"]
+    assert size == {"numeric": "size", "low": 0.0, "high": 10.0, "missing": False}
+    assert set(colour["categories"]) == {"red", "blue"}
+    assert (found["schema"]["target"]["numeric"], found["schema"]["target"]["low"]) == ("price", 0.0)
+    out.write_text(out.read_text().replace('numeric = "size"', 'open = "size"').replace("low = 0.0\nhigh = 10.0\n", ""))
+    untyped = run(*arguments, "--out", tmp_path / "other")
+    assert (untyped.exit_code, "leaves those of" in untyped.output) == (1, True)

@@ -9,6 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 import ledgerwood as lw
 
@@ -73,8 +75,48 @@ def test_the_version_is_stated_once():
     assert f"version: {lw.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
+CONDA_NAMES = {"msgpack": "msgpack-python", "matplotlib": "matplotlib-base"}
+"""What conda-forge calls a package otherwise than PyPI does."""
+OF_TESTS = {"dev", "oracle"}
+
+
+def needs(requirements):
+    """Names, as conda-forge has them, and versions; extras of this package are left out."""
+    found = [Requirement(each) for each in requirements if not each.startswith("ledgerwood[")]
+    return {CONDA_NAMES.get(each.name, each.name): str(each.specifier) for each in found}
+
+
+def of_conda(specifications):
+    return dict(each.partition(" ")[::2] for each in specifications)
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    recipe = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    others = [each for name, own in extras.items() if name not in {"trainers"} | OF_TESTS for each in own]
+    python = {"python": project["project"]["requires-python"].replace("3.11", "${{ python_min }}")}
+    asked = recipe["requirements"]
+    assert of_conda(asked["run"]) == python | needs([*project["project"]["dependencies"], *extras["trainers"]])
+    assert of_conda(asked["run_constraints"]) == needs(others)
+    assert of_conda(asked["host"]) == {"python": "${{ python_min }}.*", "pip": ""} | needs(
+        project["build-system"]["requires"]
+    )
+    assert recipe["context"] == {"name": "ledgerwood", "version": lw.__version__, "python_min": "3.11"}
+    assert recipe["about"]["summary"] == project["project"]["description"]
+    (script,) = recipe["build"]["python"]["entry_points"]
+    assert script.split(" = ") == list(*project["project"]["scripts"].items())
+
+
+def test_each_version_of_python_is_named_from_the_oldest_on():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = re.findall(r"Python :: 3\.(\d+)", "\n".join(project["classifiers"]))
+    assert project["requires-python"] == f">=3.{versions[0]}"
+    assert list(map(int, versions)) == list(range(int(versions[0]), int(versions[-1]) + 1))
+
+
 def test_no_data_file_is_part_of_the_package():
-    allowed = {".py", ".typed", ".css"}
+    allowed = {".py", ".typed", ".css", ".html", ".js"}
     strangers = [path for path in (ROOT / "ledgerwood").rglob("*") if path.is_file() and path.suffix not in allowed]
     assert [path for path in strangers if "__pycache__" not in path.parts and path.name != "py.typed"] == []
 

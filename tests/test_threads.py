@@ -1,16 +1,24 @@
 """Loops shared among threads: each item once, errors raised, threads as many as may be."""
 
+import inspect
 import os
 import threading
 
 import numpy as np
 import pytest
+from sklearn.base import is_regressor
 
-from ledgerwood import Numeric, Schema, routing
+from ledgerwood import Categorical, Numeric, Schema, routing, trainers
 from ledgerwood import threads as module
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.threads import available_cores, share_out, thread_count, threads
-from ledgerwood.trainers import DPBoostRegressor, SGBDTRegressor
+from ledgerwood.trainers import (
+    AbstractTreeEstimator,
+    DPBoostRegressor,
+    PrivateSearch,
+    PrivaTreeClassifier,
+    SGBDTRegressor,
+)
 
 
 @pytest.mark.parametrize("items", [0, 1, 7, 64, 1000])
@@ -114,6 +122,35 @@ def test_quotas_of_control_groups(monkeypatch, tmp_path, place, files, wanted):
     monkeypatch.setattr(module, "_GROUPS", tmp_path / "groups")
     monkeypatch.setattr(module, "_OWN", own)
     assert list(module._quotas()) == wanted
+
+
+EVERY = [
+    kind
+    for name in trainers.__all__
+    if inspect.isclass(kind := getattr(trainers, name))
+    and issubclass(kind, AbstractTreeEstimator)
+    and not inspect.isabstract(kind)
+    and kind is not PrivateSearch
+]
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_no_trainer_learns_otherwise_on_other_threads(kind, monkeypatch):
+    monkeypatch.setattr(routing, "THREADED_ROWS", 0)
+    rows = np.random.default_rng(0).random((20_000, 2))
+    numeric = is_regressor(kind())
+    target = Numeric("y", 0.0, 1.0) if numeric else Categorical("y", (0, 1))
+    labels = rows[:, 0] if numeric else (rows[:, 0] > 0.5).astype(int)
+    schema = Schema.uniform(0.0, 1.0, n_features=2, target=target)
+    trees = {} if kind is PrivaTreeClassifier else {"n_estimators": 4}
+    found = [
+        kind(epsilon=1.0, schema=schema, random_state=0, n_jobs=n_jobs, **trees).fit(rows, labels) for n_jobs in (1, 3)
+    ]
+    first, second = (model.ensemble_.to_arrays() for model in found)
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+    np.testing.assert_array_equal(found[0].predict(rows), found[1].predict(rows))
 
 
 @pytest.mark.parametrize("system", [DPBoostRegressor, SGBDTRegressor])

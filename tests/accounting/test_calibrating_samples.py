@@ -15,7 +15,7 @@ from ledgerwood.accounting import (
     calibration,
     price,
 )
-from ledgerwood.accounting.costs.losses import plans
+from ledgerwood.accounting.costs.losses import plans, quick
 from ledgerwood.errors import CalibrationFailed, UnsupportedEvent
 
 A = Adjacency.ADD_REMOVE
@@ -60,7 +60,7 @@ def composed(monkeypatch):
 
 @pytest.mark.parametrize(("make", "less"), [(pure_trees, 1.0 + 3e-5), (noisy_trees, 1.0 - 3e-5)])
 def test_it_fits_hardly_less_would_and_few_compositions_were_needed(make, less, composed):
-    assert plans.composes_inside(make(1.0))
+    assert quick.composes_inside(make(1.0))
     budget = Budget(epsilon=1.0, delta=1.1e-6, adjacency=A)  # of no other test: nothing is remembered
     found = calibrate(make, budget)
     assert 2 <= len(composed) <= 2 * 6

@@ -28,6 +28,7 @@ from ledgerwood.accounting import (
     ProfileEvent,
     PureEvent,
     PureOdometer,
+    RenyiEvent,
     RenyiFilter,
     RenyiOdometer,
     Repeated,
@@ -442,3 +443,64 @@ def test_the_table_of_costs_is_what_it_says():
     event = ZeroConcentratedEvent(rho=concentrated.largest_rho(1.0, 1e-6), adjacency=A)
     assert "reads 1.05 at" in PAGE.read_text()
     assert RenyiOdometer(delta=1e-6, orders=(10.0, 22.0, 50.0)).epsilon([event]) == pytest.approx(1.05, abs=0.0051)
+
+
+EVENTS = [
+    gaussian(3.0), pure(1), gaussian(7.0), PoissonSampled(gaussian(1.0), sampling_rate=0.01), pure(1), gaussian(3.0),
+    Repeated(LaplaceEvent(noise_multiplier=9.0, adjacency=A), count=3), *(gaussian(50.0 + k) for k in range(40)),
+]  # fmt: skip
+READINGS = {
+    "all scales": RenyiOdometer(delta=1e-6),
+    "one order": RenyiOdometer(delta=1e-5, orders=(22.0,)),
+    "points": WhitehouseOdometer(delta=1e-5, delta_prime=4e-6),
+}
+
+
+@pytest.mark.parametrize("odometer", READINGS.values(), ids=READINGS)
+def test_a_running_reading_is_the_whole_ones_bit_for_bit(odometer):
+    one, parts = odometer.start(), odometer.start().after(EVENTS[:11]).after(iter(EVENTS[11:]))
+    for event in EVENTS:
+        one = one.after([event])
+    assert one.epsilon == parts.epsilon == odometer.epsilon(EVENTS) > 0.0
+    assert one == parts  # the state as well: it keeps sums, and no event
+    assert (one.events, one.adjacency) == (len(EVENTS), A)
+    if isinstance(odometer, RenyiOdometer):
+        assert one.loss == odometer.loss(EVENTS) > one.epsilon
+    else:
+        with pytest.raises(UnsupportedEvent, match="WhitehouseOdometer bounds no loss"):
+            _ = one.loss
+
+
+def test_a_running_odometer_reads_what_was_granted_since():
+    ledger = Ledger(Budget(epsilon=9.0, delta=1e-6, adjacency=A), unit=PrivacyUnit.ROW)
+    state = PureOdometer().start()
+    for steps in (1, 2, 1):
+        ledger.grant(pure(steps), purpose="plan")
+        state = state.after(ledger.plans_since(state.events))
+    assert state.epsilon == state.loss == PureOdometer().epsilon(ledger.plans) == 4 * STEP
+    with pytest.raises(UnsupportedEvent, match="pure events only"):
+        state.after([gaussian(1.0)])
+    with pytest.raises(AdjacencyMismatch):
+        state.after([PureEvent(epsilon=0.1, adjacency=Adjacency.ZERO_OUT)])
+    assert state.after([]) == state
+
+
+def test_a_running_odometer_drops_orders_for_good_and_counts_deltas():
+    point = ApproximateEvent(epsilon=0.1, delta=2e-6, adjacency=A)
+    state = READINGS["points"].start().after([point] * 3)
+    assert state.epsilon == READINGS["points"].epsilon([point] * 3)
+    over = state.after([point])
+    with pytest.raises(BudgetExceeded, match="the deltas sum to"):
+        _ = over.epsilon
+    few = RenyiOdometer(delta=1e-6, orders=(1.5, 8.0))
+    stated = RenyiEvent(orders=(1.2, 2.0), divergences=(0.1, 0.2), adjacency=A)
+    assert few.start().after([stated]).after([gaussian(5.0)]).epsilon == few.epsilon([gaussian(5.0), stated])
+
+
+def test_a_sum_is_not_below_the_exact_one():
+    """Orders' divergences are summed exactly: each reading of one order is the conversion of the rounded-up sum."""
+    events = [gaussian(3.0 + k / 7) for k in range(300)]
+    order = 22.0
+    exact = sum(Fraction(float(event.renyi(np.array([order]))[0])) for event in events)
+    state = RenyiOdometer(delta=1e-6, orders=(order,)).start().after(events)
+    assert Fraction(state._divergences[0], 2**1074) == exact

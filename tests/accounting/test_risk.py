@@ -1,7 +1,9 @@
 """Readings of a price against closed forms and the exact likelihood-ratio test: never kinder than the truth."""
 
 import math
+import re
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,9 +13,11 @@ from scipy.stats import norm
 
 from ledgerwood.accounting import (
     Adjacency,
+    Budget,
     GaussianEvent,
     LaplaceEvent,
     PoissonSampled,
+    PrivacyUnit,
     PureEvent,
     Repeated,
     price,
@@ -201,3 +205,85 @@ def test_priors_outside_their_bound_are_refused(prior):
         risk.success(price(gaussian(1.0)), prior)
     with pytest.raises(InvalidParameter, match="prior"):
         risk.belief(price(gaussian(1.0)), prior, 0.1)
+
+
+def percentages(text):
+    return [float(found) / 100.0 for found in re.findall(r"([\d.]+)%", text)]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        gaussian(0.5),
+        LaplaceEvent(noise_multiplier=1.0, adjacency=A),
+        pytest.param(
+            Repeated(PoissonSampled(gaussian(1.0), sampling_rate=0.01), count=100),
+            marks=pytest.mark.slow,  # composes losses
+        ),
+    ],
+)
+@pytest.mark.parametrize("rate", [0.01, 1e-6])
+def test_words_round_the_curve_up(event, rate):
+    priced = price(event)
+    right, coin, false, true = percentages(risk.in_words(priced, false_positive_rate=rate))
+    assert (coin, false) == (0.5, pytest.approx(rate))
+    assert 0.0 <= right - risk.success(priced, 0.5) <= 1e-3
+    assert 0.0 <= true / risk.true_positive_rate(priced, rate) - 1.0 <= 0.1
+
+
+@given(st.floats(1e-6, 20.0), st.floats(0.0, 0.3), st.floats(1e-6, 0.9))
+@settings(max_examples=60, deadline=None)
+def test_words_of_a_point_are_the_pair_of_kairouz_oh_and_viswanath(epsilon, delta, rate):
+    """With probability delta the answer is given away, else it is randomised response."""
+    e, d = mpmath.exp(epsilon), mpmath.mpf(delta)
+    right = d + (1 - d) * e / (1 + e)
+    true = min(d + e * rate, 1 - (1 - d - rate) / e, 1)
+    text = risk.in_words(epsilon, delta, false_positive_rate=rate)
+    if "no guarantee" in text:
+        assert right > 1 - 1e-15
+        return
+    found, _, false, power = percentages(text)[-4:]
+    assert false == pytest.approx(rate, rel=1e-5)
+    assert -1e-14 <= found - right <= 1.001e-3
+    assert -1e-14 <= power - true <= 1.001e-3
+
+
+def test_words_say_what_is_compared():
+    budget = {relation: risk.in_words(Budget(epsilon=1.0, delta=1e-6, adjacency=relation)) for relation in Adjacency}
+    assert budget[A].startswith("epsilon 1 at delta 1e-06 means: an attacker who knows all other rows and sees all")
+    assert "whether any one row was in the data at most 73.2% of the time, where a coin is right 50%." in budget[A]
+    assert "or a null record in its place" in budget[Adjacency.ZERO_OUT]
+    assert "which of any two rows was in the data" in budget[Adjacency.REPLACE_ONE]
+    assert budget[A].replace("row", "user") == risk.in_words(1.0, 1e-6, adjacency=A, unit=PrivacyUnit.USER)
+    assert "which of two data sets that differ in one row was used" in risk.in_words(1.0, 0.0)
+    assert risk.in_words(math.log(3.0), 0.0).split("at most ")[1].startswith("75%")
+    assert risk.in_words(0.0, 0.0).split("at most ")[1].startswith("50%")
+    assert risk.in_words(1.00001, 1.23456e-5).startswith("epsilon 1.001 at delta 1.235e-05 means")
+    assert risk.in_words(price(gaussian(1.0)), 1e-5).startswith("epsilon 4.378 at delta 1e-05 means, by the whole ")
+    assert risk.in_words(price(gaussian(1.0))).startswith("An attacker who knows")
+
+
+@pytest.mark.parametrize("hopeless", [(math.inf, 0.0), (1.0, 1.0), (50.0, 1e-5)])
+def test_words_call_no_guarantee_by_its_name(hopeless):
+    text = risk.in_words(*hopeless)
+    assert "may always be right" in text
+    assert text.endswith("this is no guarantee.")
+    assert "%" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "said"),
+    [
+        ((1.0,), {}, "needs its delta"),
+        ((-1.0, 0.0), {}, "epsilon=-1.0 must be >= 0"),
+        ((math.nan, 0.0), {}, "epsilon=nan must be"),
+        ((1.0, 1.5), {}, r"delta=1.5 must be in \[0, 1\]"),
+        ((1.0, 0.0), {"false_positive_rate": 0.0}, "false_positive_rate=0.0 must be in"),
+        ((Budget(epsilon=1.0, delta=0.0, adjacency=A), 1e-5), {}, "the budget has its own"),
+        ((Budget(epsilon=1.0, delta=0.0, adjacency=A),), {"adjacency": A}, "Budget has its own"),
+        ((price(gaussian(1.0)),), {"adjacency": A}, "Price has its own"),
+    ],
+)
+def test_words_refuse_what_is_unclear(arguments, named, said):
+    with pytest.raises(InvalidParameter, match=said):
+        risk.in_words(*arguments, **named)

@@ -262,7 +262,8 @@ def test_an_error_after_the_draw_loses_it(monkeypatch):
 def test_the_curator_shows_the_schema_only():
     curator, _ = opened(PAIR_EVENT)
     assert curator.schema is SCHEMA
-    assert [name for name in dir(curator) if not name.startswith("_")] == ["open", "open_groups", "schema", "select"]
+    shown = [name for name in dir(curator) if not name.startswith("_")]
+    assert shown == ["open", "open_allocation", "open_groups", "schema", "select"]
     with curator.open(PAIR_EVENT, purpose="pair") as round_:
         assert [name for name in dir(round_) if not name.startswith("_")] == ["release", "select"]
 

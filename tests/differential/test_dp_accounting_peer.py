@@ -91,9 +91,11 @@ def test_both_lattices_hold_the_truth(name):
     peer_high = accountant.get_epsilon(delta)
     peer_low = optimistic(dpa.pld.privacy_loss_distribution, event).get_epsilon_for_delta(delta)
     low, high = lw.price(event, method="pld").epsilon_interval(delta)
-    assert peer_low <= high + 1e-12
-    assert low <= peer_high + 1e-12
-    assert lw.price(event).epsilon(delta) >= max(low, peer_low) - 1e-12
+    # The peer's sums are rounded without a bound: of "discrete laplaces" its lower end is 8.65964639918, and the exact
+    # sum over the three losses of a draw is 8.65964639870.
+    assert peer_low <= high + 1e-9
+    assert low <= peer_high + 1e-9
+    assert lw.price(event).epsilon(delta) >= max(low, peer_low - 1e-9)
     assert peer_high == pytest.approx(high, abs=2 * STEP)
     draws = sum(count for _, count in event.draws())
     assert peer_high - peer_low <= 1.5 * STEP * draws  # else the two comparisons above would say little

@@ -1,7 +1,8 @@
 """A client's account in a test: terms, questions and answers."""
 
 from ledgerwood.accounting import Adjacency, Budget, Composed, PoissonSampled, PrivacyUnit, PureEvent, Repeated
-from ledgerwood.federation.account import ClientAccount, SessionTerms
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.account_terms import SessionTerms
 from ledgerwood.secure_aggregation import SumAnswer, members_digest
 
 A = Adjacency.ADD_REMOVE

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
-from ledgerwood.federation.account import ClientAccount
-from ledgerwood.federation.owner import Owner, OwnRows, identity_at
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.own import OwnRows, identity_at
+from ledgerwood.federation.owners.owner import Owner
+from ledgerwood.federation.owners.policy import OwnerPolicy
 
 SCHEMA = lw.Schema(
     features=tuple(lw.Numeric(name, 0, 1) for name in "abc"), target=lw.Categorical("t", ("no", "yes"))

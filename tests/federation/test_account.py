@@ -22,7 +22,7 @@ from ledgerwood.errors import (
     SumRefused,
     UnsupportedEvent,
 )
-from ledgerwood.federation.account import ClientAccount
+from ledgerwood.federation.owners.account import ClientAccount
 from ledgerwood.verification import verify_ledger
 
 _SPEC = importlib.util.spec_from_file_location("accounts", Path(__file__).with_name("accounts.py"))

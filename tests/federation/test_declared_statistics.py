@@ -17,7 +17,7 @@ from ledgerwood.errors import FederationRefused, InvalidParameter, RoundViolatio
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.flower.simulation import SpooledOwners
 from ledgerwood.federation.messages import Refusal
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.training import train
 from ledgerwood.mechanisms import BoxShifts, GaussianMechanism

@@ -29,8 +29,8 @@ from ledgerwood.federation.messages import (
     Willing,
 )
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import identity_at, verifying_key
-from ledgerwood.federation.owner_service import owner_of
+from ledgerwood.federation.owners.own import identity_at, verifying_key
+from ledgerwood.federation.owners.service import owner_of
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.training import train
 from ledgerwood.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -267,6 +267,15 @@ def test_refusals_say_nothing_of_labels_budgets_and_files(owners, tmp_path):
     poor = owners([rows(20)], budget=lw.Budget(epsilon=0.4321, delta=0.0, adjacency=A), allow_seed=False).all[0]
     reply = said(poor, Hello(terms=terms(), number=0, secret=b""))
     assert reply.reason == "BudgetExceeded: the plan does not fit into what is left of this owner's budget"
+
+
+def test_a_refusal_names_no_file_of_the_owner(tmp_path):
+    X, y = rows(20)
+    owner = owner_of(
+        (X, y), tmp_path / "moved" / "patients.jsonl", key=bytes(32)
+    )  # there is none, and no budget for one
+    reply = said(owner, Hello(terms=terms(), number=0, secret=b""))
+    assert reply.reason == "LedgerError: this owner's ledger refuses; its log says why"
 
 
 def test_a_refusal_lists_no_categories_of_a_column(owners):

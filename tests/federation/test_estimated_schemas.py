@@ -21,6 +21,7 @@ from ledgerwood.errors import (
     PrivacyWarning,
     SchemaError,
 )
+from ledgerwood.federation.agreed import version
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.messages import (
     PROTOCOL,
@@ -37,7 +38,7 @@ from ledgerwood.federation.messages import (
     schema_digest,
 )
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import verifying_key, version
+from ledgerwood.federation.owners.own import verifying_key
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.training import train
 from ledgerwood.mechanisms import BoundedStabilityMechanism, GaussianMechanism, GaussianStabilityMechanism, SeededRandom
@@ -50,7 +51,7 @@ from ledgerwood.trainers import (
     SGBDTRegressor,
 )
 from ledgerwood.trainers.base.progress import unseen
-from ledgerwood.trainers.base.schema_purchase import rows_with_schema
+from ledgerwood.trainers.estimated.purchase import rows_with_schema
 from ledgerwood.trainers.parts.splits import structure_generator
 from ledgerwood.verification import verify_federation, verify_ledger
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,10 +20,11 @@ from ledgerwood.errors import (
     SchemaError,
     UnsupportedEvent,
 )
+from ledgerwood.federation import client_app, owner_of, server_app
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.messages import Ask, Ready, Refusal, Survivors, Uploaded
 from ledgerwood.federation.options import FederationOptions, Tolerance
-from ledgerwood.federation.owner import identity_at, verifying_key
+from ledgerwood.federation.owners.own import identity_at, verifying_key
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.training import train
 from ledgerwood.secure_aggregation import ClientRegistry, SessionKeys
@@ -31,6 +32,7 @@ from ledgerwood.trainers import (
     DPBoostClassifier,
     DPXGBoostClassifier,
     FederatedGBDTClassifier,
+    PrivateBoostingClassifier,
     PrivaTreeClassifier,
     SGBDTClassifier,
     SGBDTRegressor,
@@ -51,6 +53,8 @@ ESTIMATORS = {
     "DPBoost": DPBoostClassifier(**COMMON, **SMALL),
     "DP-XGBoost": DPXGBoostClassifier(**COMMON, **SMALL),
     "PrivaTree": PrivaTreeClassifier(**COMMON),
+    "private boosting": PrivateBoostingClassifier(**COMMON, **SMALL),
+    "private boosting, Skellam": PrivateBoostingClassifier(**COMMON, **SMALL, noise="skellam", candidates="even"),
 }
 
 
@@ -171,7 +175,8 @@ def test_too_few_owners_end_the_fit_and_open_nothing(owners):
 
 def test_an_owner_that_is_silent_at_the_beginning_is_asked_again(owners, monkeypatch):
     waits = []
-    monkeypatch.setattr("time.sleep", waits.append)
+    clock = SimpleNamespace(sleep=waits.append, monotonic=lambda: 0.0)  # an exchange takes no time by this one
+    monkeypatch.setattr("ledgerwood.federation.session.time", clock)
     X, y = rows(120)
     lost = {("columns", 1), ("hello", 2), ("hello", 5)}
     seen = {"columns": 0, "hello": 0}
@@ -189,7 +194,7 @@ def test_an_owner_that_is_silent_at_the_beginning_is_asked_again(owners, monkeyp
     del waits[:]
     with pytest.raises(FederationRefused, match="1 of 3 owners do not take part. owner 2: no answer in time"):
         train(SGBDTClassifier(**COMMON, **SMALL), never)
-    assert [math.ceil(each / 4) for each in waits] == [1, 2]  # up to 4 s, and up to 8: its process may be starting
+    assert waits == [4.0, 8.0]  # its process may be starting
 
 
 def test_an_owners_process_that_restarts_goes_on(owners):
@@ -228,6 +233,29 @@ def test_what_cannot_be_federated_is_refused_by_name_and_spends_nothing(estimato
         federate(estimator, parts(X, y, (30, 30)), ledger=ledger, **{"engine": "process", **options})
     assert ledger.spent().epsilon == 0.0
     assert len(ledger.entries) == 1
+
+
+def test_ledgers_that_are_none_are_refused_by_name_before_anything_is_asked(tmp_path):
+    """An owner's ledger is a file, which each of its processes opens; an open one is a natural mistake."""
+    X, y = rows(60)
+    given, ledger = parts(X, y, (30, 30)), lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW)
+    estimator = SGBDTClassifier(**COMMON, **SMALL)
+    for made in (
+        lambda: federate(estimator, given, ledgers=[ledger, ledger], engine="process"),
+        lambda: client_app(given[0], ledger),
+        lambda: owner_of(given[0], ledger, key=tmp_path / "key"),
+    ):
+        with pytest.raises(InvalidParameter, match=r"ledger.*Ledger.*the path of a file"):
+            made()
+    with pytest.raises(InvalidParameter, match=r"no ledger at .*missing\.jsonl: make one"):
+        federate(estimator, given, ledgers=[tmp_path / "missing.jsonl"] * 2, engine="process")
+
+
+def test_a_servers_app_of_nothing_to_train_is_not_made():
+    with pytest.raises(InvalidParameter, match="must be a trainer of ledgerwood, not int"):
+        server_app(3)
+    with pytest.raises(InvalidParameter, match="clients=1 must be a whole number >= 2"):
+        server_app(SGBDTClassifier(**COMMON), clients=1)
 
 
 def test_replaced_clients_are_refused():

@@ -138,6 +138,33 @@ def test_too_few_nodes_are_lost_before_anything_is_asked():
         FlowerTransport.connected(grid, 2, wait=0.1, timeout=5)
 
 
+@pytest.mark.parametrize(
+    ("partitions", "expected"),
+    [
+        ((2, 0), {0: b"2:1:x", 2: b"1:1:x"}),  # nobody has partition 1
+        ((7, 3), {0: b"2:1:x", 1: b"1:1:x"}),  # who is missing cannot be told: the last number
+        ((None, None), {0: b"1:1:x", 1: b"2:1:x"}),
+    ],
+)
+def test_clients_whose_nodes_do_not_connect_are_silent_where_they_may_be(partitions, expected):
+    grid = FakeGrid([echoing(number, partition) for number, partition in enumerate(partitions, start=1)])
+    transport = FlowerTransport.connected(grid, 3, least=2, wait=0.01, timeout=5)
+    assert transport.clients == (0, 1, 2)
+    assert transport.exchange(dict.fromkeys(range(3), b"x"), what="hello") == expected
+    (missing,) = set(range(3)) - set(expected)
+    assert transport.silent == {missing: "its node did not connect before the fit began"}
+    with pytest.raises(OwnersLost, match="2 of 3 nodes answered"):
+        FlowerTransport.connected(grid, 3, wait=0.01, timeout=5)
+
+
+def test_nodes_that_have_answered_by_the_end_are_taken_however_late_it_is():
+    """A process that is held up for longer than it wanted to wait looks at what has come all the same."""
+    grid = FakeGrid([echoing(1), echoing(2)])
+    assert FlowerTransport.connected(grid, 2, wait=1e-9, timeout=5).clients == (0, 1)
+    with pytest.raises(OwnersLost, match="2 of 3 nodes answered"):
+        FlowerTransport.connected(grid, 3, wait=1e-9, timeout=5)
+
+
 def test_nodes_that_connect_later_are_waited_for():
     grid = FakeGrid([echoing(12, 0)])
     late = echoing(13, 1)
@@ -259,6 +286,25 @@ def test_the_apps_of_a_federation_give_the_central_model(tmp_path):
     for number in range(3):
         spent = lw.Ledger.open(tmp_path / f"{number}.ledger.jsonl").spent()
         assert spent.epsilon == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_fit_begins_without_a_node_that_may_be_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_PAUSE", 0.01)
+    X = np.random.default_rng(0).random((300, 2))
+    y = np.where(X[:, 0] > 0.5, "yes", "no")
+    options = {"epsilon": 1.0, "delta": 1e-6, "schema": SCHEMA, "random_state": 5, "n_estimators": 2, "max_depth": 2}
+    client = client_app(
+        lambda context: tuple(each[context.node_config["partition-id"] :: 3] for each in (X, y)),
+        lambda context: tmp_path / f"{context.node_id}.ledger.jsonl",
+        dataset="rows", unit=lw.PrivacyUnit.ROW, allow_seed=True,
+        budget=lw.Budget(epsilon=5.0, delta=1e-5, adjacency=lw.Adjacency.ADD_REMOVE),
+    )  # fmt: skip
+    app = server_app(SGBDTClassifier(**options), clients=3, wait=0.5, dropouts=0.34)
+    ran(app, FakeGrid([Node(1, client, {"partition-id": 2}), Node(2, client, {"partition-id": 0})]))
+    there = np.arange(300) % 3 != 1
+    central = SGBDTClassifier(**options).fit(*(np.concatenate([each[0::3], each[2::3]]) for each in (X, y)))
+    assert np.array_equal(fitted_by(app).predict_proba(X[there]), central.predict_proba(X[there]))
+    assert fitted_by(app).federation_.absent == (1,)
 
 
 def test_a_node_that_is_gone_is_missing_at_once():
@@ -435,18 +481,45 @@ class FakeRay:
 
 def test_a_ray_that_does_not_start_is_started_again(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # a cluster of the user: rows are not to go there
-    ray = FakeRay(monkeypatch, fails=2)
+    ray = FakeRay(monkeypatch, fails=5)
     with pytest.raises(InvalidParameter, match="clients=None"):  # the server's own error: its app was run
         simulate(server(), client_app(lambda _: None, lambda _: None), 2)
-    assert [each["address"] for each in ray.started] == ["local"] * 3
+    assert [each["address"] for each in ray.started] == ["local"] * 6
     assert not ray.running
 
 
 def test_a_ray_that_never_starts_ends_the_simulation(monkeypatch):
-    ray = FakeRay(monkeypatch, fails=3)
-    with pytest.raises(OwnersLost, match="ray did not start, 3 times"):
+    ray = FakeRay(monkeypatch, fails=6)
+    with pytest.raises(OwnersLost, match="ray did not start, 6 times"):
         simulate(server(), client_app(lambda _: None, lambda _: None), 2)
-    assert len(ray.started) == 3
+    assert len(ray.started) == 6
+
+
+def test_what_a_ray_that_did_not_start_has_started_is_ended(monkeypatch):
+    """`ray.shutdown` knows nothing of it: its processes would run until this one ends, beside the next start's."""
+    from ray._private.node import Node
+
+    ended = []
+    monkeypatch.setattr(Node, "__init__", lambda self: started(self))
+    monkeypatch.setattr(Node, "kill_all_processes", lambda self, **options: ended.append(self))
+
+    def started(self):
+        raise RuntimeError("the node timed out")
+
+    ray = FakeRay(monkeypatch, fails=2)
+    init = ray.init
+
+    def starts(**options):
+        if len(ray.started) < 2:
+            ray.started.append(options)
+            Node()
+        return init(**options)
+
+    monkeypatch.setattr("ray.init", starts)
+    with pytest.raises(InvalidParameter, match="clients=None"):
+        simulate(server(), client_app(lambda _: None, lambda _: None), 2)
+    assert len(ended) == 2
+    assert len(set(map(id, ended))) == 2
 
 
 def test_a_ray_of_the_user_is_left_alone(monkeypatch):

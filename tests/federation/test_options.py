@@ -9,7 +9,7 @@ import ledgerwood as lw
 from ledgerwood.errors import FederationRefused, InvalidParameter
 from ledgerwood.federation import OwnerSocket, client_app, federate, owner_of, server_app
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.trainers import SGBDTClassifier
 
 from .conftest import BUDGET, SCHEMA

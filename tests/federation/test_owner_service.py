@@ -11,10 +11,10 @@ import pytest
 import ledgerwood as lw
 from ledgerwood.errors import FederationRefused, InvalidParameter, OwnersLost
 from ledgerwood.federation import OwnerSocket, client_app, owner_of
+from ledgerwood.federation.agreed import is_setup, version
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.messages import PROTOCOL, ColumnNames, Describe, Refusal
-from ledgerwood.federation.owner import is_setup, version
-from ledgerwood.federation.owner_service import forwarded, serving_owner
+from ledgerwood.federation.owners.service import forwarded, serving_owner
 
 
 class Echo:

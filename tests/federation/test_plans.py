@@ -27,6 +27,8 @@ REFUSED = {
     "GDPEvent": STATED,
     "PoissonSelection": ONE_PLACE,
     "ProfileEvent": STATED,
+    "GaussianMixtureEvent": "its shifts are random, as a round's are not",
+    "RandomAllocation": "owners do not allocate their rows to steps",
     "RandomizedResponseEvent": COLUMNS,
     "RenyiEvent": STATED,
     "RepeatedSelection": ONE_PLACE,
@@ -184,3 +186,13 @@ def test_what_a_mechanism_of_sums_costs_is_carried_out():
                 require_plain(event)
                 found |= {type(each) for each in walk(event)}
     assert found == RELEASES - {lw.BoundedRangeEvent}  # of choices
+
+
+def test_an_allocation_of_rows_to_trees_is_refused_before_anybody_pays():
+    schema = lw.Schema.uniform(0.0, 1.0, n_features=2, target=lw.Categorical("y", (0, 1)))
+    estimator = trainers.SGBDTClassifier(
+        epsilon=2.0, delta=1e-5, schema=schema, n_estimators=3, subsample=0.4, sampling="allocation",
+        initial_score="zero",
+    )  # fmt: skip
+    with pytest.raises(RoundViolation, match=r"RandomAllocation: .*set sampling='poisson'.*Nothing was spent"):
+        require_plain(estimator.make_plan(schema).event)

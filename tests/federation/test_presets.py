@@ -59,6 +59,9 @@ def test_each_preset_is_trained_as_centrally_or_refused_by_name(made, preset):
     else:
         assert (made, preset) not in RATIOS_OR_SORTED
         assert np.array_equal(found.predict_proba(X), made(**options).fit(X, y).predict_proba(X))
+        if made is FederatedGBDTClassifier:  # what is sent are the words that the plan counts
+            planned = found.plan_.communication(SCHEMA.cells(found.plan_.max_bins), n_clients=2)
+            assert sum(each.words for each in found.federation_.rounds) == planned.words_up
 
 
 class Outside(SGBDTRegressor):

@@ -343,7 +343,7 @@ def test_accounts_that_are_lost_older_or_cut_end_the_session(owners, counted):
 
 
 def test_a_process_that_dies_between_charge_and_answer_has_charged(owners, monkeypatch):
-    from ledgerwood.federation.answers import AnswersFile
+    from ledgerwood.federation.owners.answers import AnswersFile
 
     wire, asks = halted(owners)
     last = dataclasses.replace(asks[-1], round=asks[-1].round + 1)

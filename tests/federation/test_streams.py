@@ -13,8 +13,9 @@ from ledgerwood.errors import FederationRefused, InvalidParameter, LedgerError, 
 from ledgerwood.federation.codec import pack, unpack
 from ledgerwood.federation.messages import NotTold, Ready, Refusal, Uploaded
 from ledgerwood.federation.options import FederationOptions
-from ledgerwood.federation.owner import Owner, OwnRows, identity_at
-from ledgerwood.federation.policy import OwnerPolicy
+from ledgerwood.federation.owners.own import OwnRows, identity_at
+from ledgerwood.federation.owners.owner import Owner
+from ledgerwood.federation.owners.policy import OwnerPolicy
 from ledgerwood.federation.run import federate
 from ledgerwood.federation.streams import FederatedStream, OwnersPartialFit
 from ledgerwood.trainers import DPBoostClassifier, SGBDTClassifier

@@ -26,7 +26,7 @@ from ledgerwood.mechanisms import (
     LaplaceMechanism,
     SkellamMechanism,
 )
-from ledgerwood.trainers import FederatedGBDTClassifier, SGBDTClassifier
+from ledgerwood.trainers import FederatedGBDTClassifier, PrivateBoostingClassifier, SGBDTClassifier
 
 from .conftest import SCHEMA, Wire, parts, rows
 
@@ -169,11 +169,16 @@ def test_other_noise_is_refused():
         )
 
 
-@pytest.mark.parametrize("name", ["S-GBDT", "framework"])
-def test_neighbours_that_differ_by_a_client_are_within_the_priced_shift(name, monkeypatch):
+@pytest.mark.parametrize("noise", ["gaussian", "skellam"])
+@pytest.mark.parametrize("name", ["S-GBDT", "framework", "boosting"])
+def test_neighbours_that_differ_by_a_client_are_within_the_priced_shift(name, noise, monkeypatch):
     """Each release's exact sums with and without one client, whose rows are as extreme as they can be."""
-    made = {"S-GBDT": SGBDTClassifier, "framework": FederatedGBDTClassifier}[name]
-    estimator = lambda: made(**COMMON, n_estimators=4, max_depth=2, random_state=3)  # noqa: E731
+    made, more = {
+        "S-GBDT": (SGBDTClassifier, {}),
+        "framework": (FederatedGBDTClassifier, {}),
+        "boosting": (PrivateBoostingClassifier, {"candidates": "even"}),
+    }[name]
+    estimator = lambda: made(**COMMON, **more, noise=noise, n_estimators=4, max_depth=2, random_state=3)  # noqa: E731
     X, y = rows(60)
     extreme = (np.ones((500, 3)), np.repeat("yes", 500)), (np.zeros((0, 3)), np.array([], dtype=str))
     seen = []

@@ -21,6 +21,7 @@ from ledgerwood.accounting import (
     FilteredEvent,
     FixedSizeSampled,
     GaussianEvent,
+    GaussianMixtureEvent,
     GDPEvent,
     GDPFilter,
     LaplaceEvent,
@@ -31,6 +32,7 @@ from ledgerwood.accounting import (
     PrivacyUnit,
     ProfileEvent,
     PureEvent,
+    RandomAllocation,
     RandomizedResponseEvent,
     RenyiEvent,
     RenyiFilter,
@@ -44,8 +46,10 @@ from ledgerwood.accounting import (
     ZCDPFilter,
     ZeroConcentratedEvent,
     calibrate,
+    user_sampled,
 )
-from ledgerwood.federation.account import ClientAccount, SessionTerms
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.account_terms import SessionTerms
 from ledgerwood.secure_aggregation import SumAnswer, members_digest
 
 FOLDER = Path(__file__).parent
@@ -224,6 +228,25 @@ def migrated() -> None:
         draw_all(ledger, Repeated(gaussian(64.0), count=2), "means of ben")
 
 
+def checkpointed() -> None:
+    """Format version 2, then 4: a checkpoint with two analysts, a grant that is half drawn and one that is not."""
+    terms = Budget(epsilon=2.0, delta=1e-5, adjacency=A)
+    ledger = open_ledger("checkpointed", terms, ZCDPFilter())
+    if ledger is None:
+        return
+    with ledger:
+        before = ledger.grant(Repeated(gaussian(32.0), count=2), purpose="means of anyone")
+        ledger.migrate(analysts={"ada": 0.5, "ben": 0.25}, analyst="ada")
+        draw_all(ledger, Repeated(laplace(20.0), count=2), "medians of ada")
+        ledger.grant(gaussian(48.0), purpose="a later process's", resumable=True)
+        before.draw(gaussian(32.0), purpose="means of anyone, 1")
+        ledger.checkpoint()
+        before.draw(gaussian(32.0), purpose="means of anyone, 2")
+    with Ledger.open(FOLDER / "checkpointed.ledger.jsonl", analyst="ben", from_checkpoint=True) as ledger:
+        draw_all(ledger, Repeated(gaussian(64.0), count=2), "means of ben")
+        ledger.checkpoint()
+
+
 def cut_and_stepped() -> None:
     """Skellam, staircase and truncated Laplace noise: alone, many, and on samples."""
     ledger = open_ledger("cut-and-stepped", Budget(epsilon=30.0, delta=1e-4, adjacency=A), BasicFilter())
@@ -366,6 +389,43 @@ def federation() -> None:
     ClientAccount(place).joined(session)
 
 
+def about() -> None:
+    """Format version 3: owner, description and day of opening; first for anyone, later shared by two analysts."""
+    path = FOLDER / "about.ledger.jsonl"
+    if path.exists():
+        return
+    said = {"owner": "Privacy office, Ada Ä.", "description": "Counts for the yearly report", "opened": "2026-11-28"}
+    with Ledger.open(path, dataset="golden", budget=BUDGET, unit=PrivacyUnit.USER, **said) as ledger:
+        ledger.spend(PureEvent(epsilon=0.25, adjacency=A), purpose="before the analysts")
+        ledger.migrate(analysts={"ada": 0.5, "ben": 0.25}, analyst="ada")
+        ledger.spend(PureEvent(epsilon=0.5, adjacency=A), purpose="hers")
+    with Ledger.open(path, analyst="ben") as ledger:
+        draw_all(ledger, gaussian(64.0), "his", delta=2e-6)
+
+
+def allocations() -> None:
+    """One step of each unit: two passes of Gaussian noise, and one of Laplace noise."""
+    ledger = open_ledger("allocations", Budget(epsilon=10.0, delta=1e-5, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    draw_all(ledger, Repeated(RandomAllocation(gaussian(2.0), steps=16), count=2), "two passes", delta=1e-6)
+    draw_all(ledger, RandomAllocation(laplace(4.0), steps=9), "one of nine steps", delta=1e-6)
+
+
+def mixtures() -> None:
+    """Random shifts under Gaussian noise: a unit with several rows in a sample, alone, repeated and sampled again."""
+    ledger = open_ledger("mixtures", Budget(epsilon=10.0, delta=1e-5, adjacency=A), BasicFilter())
+    if ledger is None:
+        return
+    rows = user_sampled(gaussian(2.0), sampling_rate=0.0625, rows_at_most=3)
+    shifts = GaussianMixtureEvent(
+        shifts=(0.5, 1.0, 4.0), probabilities=(0.25, 0.5, 0.125), noise_multiplier=4.0, adjacency=A
+    )
+    draw_all(ledger, rows, "one step", delta=1e-6)
+    draw_all(ledger, Repeated(rows, count=20), "steps", delta=1e-6)
+    draw_all(ledger, PoissonSampled(shifts, sampling_rate=0.25), "a sample of units", delta=1e-6)
+
+
 if __name__ == "__main__":
     full_batch()
     sampled_and_laplace()
@@ -377,6 +437,7 @@ if __name__ == "__main__":
     integers()
     analysts()
     migrated()
+    checkpointed()
     cut_and_stepped()
     replaced_rows()
     selections()
@@ -385,3 +446,6 @@ if __name__ == "__main__":
     whitehouse_filter()
     filtered_rounds()
     federation()
+    about()
+    allocations()
+    mixtures()

@@ -1,8 +1,10 @@
 """Hypothesis draws events: `st.from_type(Event)` is any event under any adjacency that it is not refused under."""
 
+import pytest
 from hypothesis import strategies as st
 
 from ledgerwood.accounting.adjacency import Adjacency
+from ledgerwood.accounting.costs.losses import averages
 from ledgerwood.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -14,6 +16,7 @@ from ledgerwood.accounting.events import (
     FilteredEvent,
     FixedSizeSampled,
     GaussianEvent,
+    GaussianMixtureEvent,
     GDPEvent,
     LaplaceEvent,
     Parallel,
@@ -21,6 +24,7 @@ from ledgerwood.accounting.events import (
     PoissonSelection,
     ProfileEvent,
     PureEvent,
+    RandomAllocation,
     RandomizedResponseEvent,
     RenyiEvent,
     Repeated,
@@ -36,6 +40,14 @@ from ledgerwood.accounting.events.base import holds
 
 multipliers = st.floats(0.4, 40.0)
 rates = st.one_of(st.floats(1e-3, 1.0), st.just(1.0))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def coarse_grids():
+    """Allocations on coarse grids, which take little time: their bounds hold on any."""
+    before, averages.CELLS = averages.CELLS, 150
+    yield
+    averages.CELLS = before
 
 
 def gaussians(adjacency: Adjacency) -> st.SearchStrategy[Event]:
@@ -100,6 +112,28 @@ def filtered(adjacency: Adjacency) -> st.SearchStrategy[Event]:
     )
 
 
+def allocated(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    """Allocations: few different ones, since the distribution of each has to be made."""
+    some = (
+        GaussianEvent(noise_multiplier=1.0, adjacency=adjacency),
+        PureEvent(epsilon=0.5, adjacency=adjacency),
+        LaplaceEvent(noise_multiplier=0.7, adjacency=adjacency),
+    )
+    return st.builds(lambda e, n: RandomAllocation(e, steps=n), st.sampled_from(some), st.sampled_from([1, 2, 7]))
+
+
+def mixtures(adjacency: Adjacency) -> st.SearchStrategy[Event]:
+    """Random shifts under normal noise."""
+    return st.builds(
+        lambda p, more, noise: GaussianMixtureEvent(
+            shifts=(1.0, 1.0 + more), probabilities=(p, (1.0 - p) / 3.0), noise_multiplier=noise, adjacency=adjacency
+        ),
+        st.floats(1e-3, 0.9),
+        st.floats(0.1, 2.0),
+        multipliers,
+    )
+
+
 def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
     own = []
     if adjacency is Adjacency.REPLACE_ONE:
@@ -112,6 +146,7 @@ def leaves(adjacency: Adjacency) -> st.SearchStrategy[Event]:
         own.append(response)
     else:
         own.append(filtered(adjacency))
+        own.append(mixtures(adjacency))
     return st.one_of(
         *own,
         gaussians(adjacency),
@@ -194,6 +229,7 @@ def _combined(inner: st.SearchStrategy[Event], adjacency: Adjacency) -> st.Searc
     if adjacency is not Adjacency.REPLACE_ONE:
         choices += [
             st.builds(lambda e, q: PoissonSampled(e, sampling_rate=q), inner, rates),
+            allocated(adjacency),
             st.builds(Parallel.worst, pairs),
         ]
     return st.one_of(choices)

@@ -154,8 +154,8 @@ class Watching:
     @property
     def hooks(self):
         points = (
-            "words", "grant", "draw", "open", "open_groups", "group", "search", "sample", "assign", "release", "select",
-            "noise", "evidence", "choice", "structure",
+            "words", "grant", "draw", "open", "open_groups", "group", "open_allocation", "step", "search", "sample",
+            "assign", "allocate", "allocated", "release", "select", "noise", "evidence", "choice", "structure",
         )  # fmt: skip
         return {point: self.hook(point) for point in points}
 
@@ -176,7 +176,9 @@ def test_each_mechanism_draws_its_words_inside_of_a_point():
 def test_whatever_releases_in_the_curator_passes_a_point_or_hands_on():
     """A round either has the point, or is made of one that has: then its own body only calls that one."""
     for kind in concrete(members(ledgerwood.curator)):
-        for name in ("release", "select", "sample", "assign", "open", "open_groups"):
+        for name in (
+            "release", "select", "sample", "assign", "allocate", "allocated", "open", "open_groups", "open_allocation",
+        ):  # fmt: skip
             method = vars(kind).get(name)
             if not inspect.isfunction(method) or "source" in inspect.signature(method).parameters:
                 continue  # queries choose by a mechanism that they are handed, behind the round's point

@@ -7,7 +7,7 @@ from sklearn.metrics import get_scorer
 
 from ledgerwood import Adjacency
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.curator.inputs import sources
+from ledgerwood.curator.inputs import batches as reading_batches
 from ledgerwood.curator.tables import chunks
 from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
@@ -34,7 +34,7 @@ def fitted(**more):
 def test_rows_in_files_give_the_model_of_rows_in_memory(subsample, parts, tmp_path, monkeypatch):
     pa, pq = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
     monkeypatch.setattr(chunks, "PART_ROWS", -(-N // parts))
-    monkeypatch.setattr(sources, "BATCH_ROWS", 47)
+    monkeypatch.setattr(reading_batches, "BATCH_ROWS", 47)
     pq.write_table(pa.Table.from_pandas(ROWS, preserve_index=False), tmp_path / "a.parquet")
     weights = {"weight_bound": 1.0}
     expected = told(model(subsample=subsample, **weights).fit(ROWS[NAMES], ROWS["three"], sample_weight=ROWS["weight"]))
@@ -60,6 +60,7 @@ def test_clients_add_skellam_noise_of_their_own_and_gaussian_noise_is_refused():
         federate(model(random_state=None), given, "clients", engine="process")
 
 
+@pytest.mark.slow  # a cluster starts
 def test_a_cluster_gives_the_model_of_rows_in_memory():
     distributed, dd = (pytest.importorskip(name) for name in ("distributed", "dask.dataframe"))
     with (

@@ -1,5 +1,7 @@
 """Fits on rows of a Dask cluster: the same models as in memory, bit for bit, for any number of workers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from ledgerwood.ensemble import Ensemble, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter, PrivacyError, RoundViolation, SchemaError
 from ledgerwood.trainers import (
     DPBoostClassifier,
+    PrivateBoostingClassifier,
     PrivateSearch,
     PrivaTreeClassifier,
     SGBDTClassifier,
@@ -87,6 +90,20 @@ def test_numbers_several_classes_weights_and_samples(label, frame):
     same_everywhere(model, frame, label, "weight")
 
 
+def test_an_allocation_of_rows_to_trees(frame):
+    same_everywhere(model_of(n_estimators=4, max_depth=2, subsample=0.5, sampling="allocation"), frame)
+
+
+@pytest.mark.slow_after(1)  # fits on a cluster
+@pytest.mark.parametrize(("kind", "label"), [(PrivateBoostingClassifier, "three"), (SGBDTClassifier, "two")])
+def test_weights_of_classes(kind, label, frame):
+    model = model_of(kind, label, n_estimators=3, max_depth=2)
+    target = dataclasses.replace(TARGETS[label], weights=(1.0, 5.0, 2.5)[: len(TARGETS[label].categories)])
+    model.schema = dataclasses.replace(model.schema, target=target)
+    same_everywhere(model, frame, label)
+
+
+@pytest.mark.slow  # a private search, twice
 def test_groups_of_rows_the_individual_filter_and_a_private_search(frame, client):
     same_everywhere(
         model_of(DPBoostClassifier, n_estimators=5, max_depth=2, trees_per_ensemble=3), frame, client=client

@@ -41,6 +41,7 @@ SCHEMA = lw.Schema(
 )
 CASES = {
     "sample": (SGBDTClassifier, {"subsample": 0.5}),
+    "allocation": (SGBDTClassifier, {"subsample": 0.4, "sampling": "allocation"}),
     "filter": (SGBDTClassifier, {"filter": "gdp"}),
     "filtered samples": (SGBDTClassifier, {"filter": "renyi", "subsample": 0.7}),
     "groups": (DPBoostClassifier, {"trees_per_ensemble": 2}),

@@ -127,7 +127,7 @@ def test_no_frame_of_a_failed_fit_holds_a_row(kind, how, monkeypatch):
     assert type(error) is expected
     visited = list(frames(error))
     assert len(visited) > 2
-    assert [value for value in reachable([frame.f_locals for frame in visited]) if holds_rows(value)] == []
+    assert [value for value in reachable([dict(frame.f_locals) for frame in visited]) if holds_rows(value)] == []
 
 
 def failing_run(_mechanism, run, source):
@@ -142,7 +142,7 @@ def test_a_refusal_by_type_holds_no_row_either():
     schema = lw.Schema.uniform(0, 1, n_features=2, target=NUMBER)
     error = failure(lambda: SGBDTRegressor(schema=schema).fit(X, target))
     assert type(error) is SchemaTypeError
-    assert not any(holds_rows(value) for value in reachable([frame.f_locals for frame in frames(error)]))
+    assert not any(holds_rows(value) for value in reachable([dict(frame.f_locals) for frame in frames(error)]))
 
 
 def test_streams_hold_no_row():
@@ -150,7 +150,7 @@ def test_streams_hold_no_row():
     model = SGBDTRegressor(schema=schema, n_estimators=2)
     error = failure(lambda: model.partial_fit(X, labels(NUMBER), keys=np.arange(50), ledger=spent()))
     assert type(error) is BudgetExceeded
-    assert not any(holds_rows(value) for value in reachable([frame.f_locals for frame in frames(error)]))
+    assert not any(holds_rows(value) for value in reachable([dict(frame.f_locals) for frame in frames(error)]))
 
 
 def test_the_guard_is_on_every_estimator_that_defines_a_fit_of_its_own():
@@ -159,7 +159,7 @@ def test_the_guard_is_on_every_estimator_that_defines_a_fit_of_its_own():
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         for name in ("fit", "partial_fit"):
-            if name in vars(kind):
+            if name in vars(kind) and not isinstance(vars(kind)[name], property):  # which is told no row
                 assert vars(kind)[name].__code__ is keeps_no_rows(lambda: None).__code__, kind
                 guarded += 1
     assert guarded >= 4
@@ -194,7 +194,7 @@ def test_without_the_guard_the_rows_are_there():
     """The test sees what it looks for."""
     schema = lw.Schema.uniform(0, 1, n_features=3, target=NUMBER)
     error = failure(lambda: encode_rows(X, schema, bins=4))
-    assert any(holds_rows(value) for value in reachable([frame.f_locals for frame in frames(error)]))
+    assert any(holds_rows(value) for value in reachable([dict(frame.f_locals) for frame in frames(error)]))
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -216,7 +216,7 @@ def test_no_frame_of_a_failed_validation_holds_a_row(how, n_jobs, monkeypatch):
         visited = list(frames(error))
         assert len(visited) > 2
         for frame in visited:
-            found = [value for value in reachable([frame.f_locals]) if holds_rows(value)]
+            found = [value for value in reachable([dict(frame.f_locals)]) if holds_rows(value)]
             assert not found, (frame.f_code.co_name, len(found))
 
 
@@ -234,5 +234,5 @@ def test_a_failed_validation_holds_no_row(act, where, monkeypatch):
     options = {"ledger": spent()} if where == "before" else {}
     error = failure(lambda: act(model, *grid, X, labels(NUMBER), cv=2, **options))
     assert type(error) is (MemoryError if where == "in a fold" else BudgetExceeded)
-    found = reachable([frame.f_locals for frame in frames(error)])
+    found = reachable([dict(frame.f_locals) for frame in frames(error)])
     assert not any(holds_rows(value) or isinstance(value, Folds) for value in found)

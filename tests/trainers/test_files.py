@@ -11,6 +11,7 @@ import pytest
 import ledgerwood as lw
 from ledgerwood import Categorical, Ledger, Numeric, PrivacyUnit
 from ledgerwood.curator import kept_vault, loading
+from ledgerwood.curator.inputs import batches as reading_batches
 from ledgerwood.curator.inputs import sources
 from ledgerwood.curator.tables import chunks, scratch, undeclared_files
 from ledgerwood.errors import FilesChanged, RoundViolation, SchemaError, ScratchFull
@@ -24,8 +25,8 @@ from ledgerwood.trainers import (
     private_cross_validate,
     private_grid_search,
 )
-from ledgerwood.trainers.base.schema_purchase import SchemaPurchase
 from ledgerwood.trainers.dpboost.plan import DPBoostPlan
+from ledgerwood.trainers.estimated.purchase import SchemaPurchase
 
 pa, ds, pq = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.dataset", "pyarrow.parquet"))
 
@@ -59,7 +60,7 @@ def write(path, rows, label, *, names=NAMES):
 def folder_of(tmp_path, monkeypatch):
     """Makes a folder of two Parquet files with one label, whose rows are in several parts and many batches."""
     monkeypatch.setattr(chunks, "PART_ROWS", 150)
-    monkeypatch.setattr(sources, "BATCH_ROWS", 47)
+    monkeypatch.setattr(reading_batches, "BATCH_ROWS", 47)
     place = tmp_path / "rows"
     place.mkdir()
 
@@ -177,7 +178,7 @@ def changing(monkeypatch, module, name, change, path):
 
     def changed(batch, *rest, **more):
         found = plain(batch, *rest, **more)
-        if len(batch.X if isinstance(batch, sources.Batch) else batch) and not done:
+        if len(batch.X if isinstance(batch, reading_batches.Batch) else batch) and not done:
             done.append(True)
             change(path)
         return found
@@ -200,7 +201,7 @@ def test_a_file_that_changes_while_it_is_encoded_spends_nothing(change, file, so
 
 
 def test_a_csv_file_that_changes_while_it_is_encoded_spends_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "BATCH_ROWS", 47)
+    monkeypatch.setattr(reading_batches, "BATCH_ROWS", 47)
     path = tmp_path / "rows.csv"
     ROWS.to_csv(path, index=False)
     changing(monkeypatch, chunks, "encoded_batch", grown, path)
@@ -286,7 +287,7 @@ def streaming(**more):
 @pytest.mark.parametrize("kind", ["numbers", "texts", "csv"])
 def test_a_stream_learns_from_files_as_from_memory(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "PART_ROWS", 150)
-    monkeypatch.setattr(sources, "BATCH_ROWS", 47)
+    monkeypatch.setattr(reading_batches, "BATCH_ROWS", 47)
     keys = KEYS if kind == "numbers" else [f"unit {key}" for key in KEYS]
     rows = ROWS.assign(unit=keys)
     expected, found = streaming(subsample=0.7), streaming(subsample=0.7)
@@ -356,7 +357,7 @@ def test_a_file_that_changes_in_a_later_call_claims_no_unit(tmp_path, monkeypatc
     write(path, ROWS.assign(unit=KEYS), "two", names=[*NAMES, "unit"])
     model = streaming().partial_fit(path, "two", keys="unit")
     before = model.stream_, np.sort(kept_vault(model)._contents.left).tolist()
-    monkeypatch.setattr(sources, "BATCH_ROWS", 47)
+    monkeypatch.setattr(reading_batches, "BATCH_ROWS", 47)
     changing(monkeypatch, chunks, "encoded_batch", later, path)
     with pytest.raises(FilesChanged, match="Nothing was spent"):
         model.partial_fit(path, "two", keys="unit")

@@ -32,12 +32,12 @@ PROGRAM = """
     import ledgerwood as lw
     from ledgerwood import Ledger
     from ledgerwood.accounting.ledger import Grant
-    from ledgerwood.curator.inputs import sources
+    from ledgerwood.curator.inputs import batches as reading_batches
     from ledgerwood.curator.tables import chunks
     from ledgerwood.trainers import DPBoostClassifier
 
     chunks.PART_ROWS = 1 << 11
-    sources.BATCH_ROWS = 1 << 9
+    reading_batches.BATCH_ROWS = 1 << 9
     place = Path(sys.argv[1])
     schema = lw.Schema(
         features=(lw.Numeric("a", 0, 1), lw.Numeric("b", 0, 1)), target=lw.Categorical("c", ("no", "yes"))

@@ -42,6 +42,8 @@ FEATURES = (
 )
 TARGETS = {"regressor": Numeric("price", 0.0, 10.0), "classifier": Categorical("class", ("no", "yes"))}
 TARGETS["classes"] = Categorical("class", ("maybe", "no", "yes"))
+TARGETS["weighted"] = Categorical("class", ("no", "yes"), weights=(7.0, 1.0))
+TARGETS["weighted classes"] = Categorical("class", ("maybe", "no", "yes"), weights=(7.0, 1.0, 3.0))
 SCHEMAS = {kind: lw.Schema(features=FEATURES, target=target) for kind, target in TARGETS.items()}
 SMALL = {"n_estimators": 3, "max_depth": 2, "max_bins": 8}
 SHALLOW = {"max_depth": 2, "max_bins": 8}
@@ -59,6 +61,7 @@ CASES = [
     ("regressor", SGBDTRegressor, SMALL | REPLACED | {"leaf_noise": "static", "reg_lambda": 2.0}),
     ("regressor", SGBDTRegressor, SMALL | {"subsample": 0.4, "initial_score": "zero"}),
     ("regressor", SGBDTRegressor, SMALL | {"leaf_noise": "static", "reg_lambda": 2.0, "subsample": 0.4}),
+    ("regressor", SGBDTRegressor, SMALL | {"subsample": 0.4, "sampling": "allocation", "initial_score": "zero"}),
     ("regressor", SGBDTRegressor, SMALL | {"extra_trees": 6, "filter": "gdp", "clip": 0.2}),
     ("regressor", SGBDTRegressor, SMALL | {"extra_trees": 6, "filter": "renyi", "subsample": 0.4}),
     ("classifier", SGBDTClassifier, SMALL),
@@ -95,6 +98,11 @@ CASES = [
     ("regressor", DPXGBoostRegressor, SMALL | {"subsample": 0.4, "delta": 1e-6, "initial_score": "moments"}),
     ("classifier", DPXGBoostClassifier, SMALL | {"loss": "logistic", "delta": 1e-6}),
     ("classifier", DPXGBoostClassifier, SMALL | {"preset": "paper", "subsample": 0.4, "delta": 1e-6}),
+    (
+        "classifier",
+        DPXGBoostClassifier,
+        SMALL | {"preset": "paper", "subsample": 0.4, "sampling": "allocation", "delta": 1e-6},
+    ),
     ("regressor", PrivateBoostingRegressor, SMALL),
     ("regressor", PrivateBoostingRegressor, REPLACED | {"n_estimators": 3, "max_depth": 2}),
     ("classifier", PrivateBoostingClassifier, SMALL | {"features_per_tree": 2}),
@@ -134,6 +142,19 @@ CASES = [
     ("regressor", SGBDTRegressor, SKELLAM | REPLACED | {"initial_score": "moments"}),
     ("regressor", FederatedGBDTRegressor, SKELLAM | {"initial_score": "moments"}),
     ("classifier", SGBDTClassifier, SKELLAM | REPLACED),
+    # A replaced row may go from a class of one weight to a class of another.
+    ("weighted", PrivateBoostingClassifier, SMALL),
+    ("weighted", PrivateBoostingClassifier, SMALL | REPLACED | {"features_per_tree": 2}),
+    ("weighted classes", PrivateBoostingClassifier, SMALL),
+    ("weighted classes", PrivateBoostingClassifier, SMALL | REPLACED),
+    ("weighted", SGBDTClassifier, SMALL | {"adjacency": "zero-out", "initial_score": "moments"}),
+    ("weighted", SGBDTClassifier, SMALL | REPLACED | {"leaf_noise": "static", "reg_lambda": 2.0}),
+    ("weighted classes", SGBDTClassifier, SMALL | REPLACED),
+    ("weighted", SGBDTClassifier, SMALL | {"extra_trees": 6, "filter": "renyi", "subsample": 0.4}),
+    ("weighted", FederatedGBDTClassifier, SMALL | REPLACED | {"preset": "paper", "max_bins": 64, "recalibrate": True}),
+    ("weighted classes", FederatedGBDTClassifier, SMALL),
+    ("weighted", DPBoostClassifier, SMALL | REPLACED | {"trees_per_ensemble": 2}),
+    ("weighted classes", DPXGBoostClassifier, SMALL | REPLACED),
     ("classifier", PrivaTreeClassifier, SHALLOW),
     ("classifier", PrivaTreeClassifier, SHALLOW | REPLACED),
     ("classifier", PrivaTreeClassifier, SHALLOW | {"choice": "exponential", "delta": 1e-6}),
@@ -146,7 +167,7 @@ CASES = [
     ("classifier", PrivaTreeClassifier, SHALLOW | {"candidates": "quantiles", "candidate_bins": 3, "delta": 1e-6}),
 ]
 """(which target, estimator, its parameters); a schema that is bought, streams and searches are further down."""
-KINDS = {estimator: kind for kind, estimator, _ in CASES}
+KINDS = {estimator: kind for kind, estimator, _ in CASES if not kind.startswith("weighted")}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -166,7 +187,7 @@ def rows(kind, n=N_ROWS, seed=0):
     X[:, 3] = generator.uniform(size=n) < 0.5
     score = 8.0 * X[:, 0].astype(float) + 2.0 * (X[:, 1] == "u")
     y = score if kind == "regressor" else np.where(score > 4.5, "yes", "no").astype(object)
-    if kind == "classes":
+    if kind.endswith("classes"):
         y[score < 3.0] = "maybe"
     return X, y
 

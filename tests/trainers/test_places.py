@@ -11,6 +11,7 @@ import pytest
 
 import ledgerwood as lw
 from ledgerwood import Ledger, PrivacyUnit
+from ledgerwood.curator.inputs import batches as reading_batches
 from ledgerwood.curator.inputs import sources
 from ledgerwood.curator.tables import chunks, scratch
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, RoundViolation, SchemaError, ScratchFull
@@ -42,7 +43,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(params=[1, 3, 17])
 def parts(request, monkeypatch):
     monkeypatch.setattr(chunks, "PART_ROWS", -(-N // request.param))
-    monkeypatch.setattr(sources, "BATCH_ROWS", 47)
+    monkeypatch.setattr(reading_batches, "BATCH_ROWS", 47)
     return request.param
 
 
@@ -68,6 +69,12 @@ def test_numbers_several_classes_and_weights_too(label, folder, parts):
     model = model_of(kind, label, 1.0, n_estimators=3 if label == "number" else 6, max_depth=2, subsample=0.5)
     expected = told(model.fit(ROWS[NAMES], ROWS[label], sample_weight=ROWS["weight"]))
     assert told(model.fit(folder, label, sample_weight="weight")) == expected
+
+
+@pytest.mark.parametrize("kind", [SGBDTClassifier, DPXGBoostClassifier])
+def test_an_allocation_of_rows_to_trees_too(kind, folder, parts):
+    model = model_of(kind, n_estimators=3, max_depth=2, subsample=0.3, sampling="allocation")
+    assert told(model.fit(folder, "two")) == told(model.fit(ROWS[NAMES], ROWS["two"]))
 
 
 def test_the_individual_filter_and_a_private_search_too(folder, parts):
@@ -147,7 +154,7 @@ def test_secure_randomness_gives_a_model_too(folder, parts):
 @pytest.mark.parametrize("source", ["file list", "glob", "path", "dataset", "lazy", "csv", "csv folder", "packed csv"])
 def test_every_kind_of_source_is_read_by_its_types(source, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks, "PART_ROWS", 100)
-    monkeypatch.setattr(sources, "BATCH_ROWS", 47)
+    monkeypatch.setattr(reading_batches, "BATCH_ROWS", 47)
     (tmp_path / "csv").mkdir()
     ROWS.to_csv(tmp_path / "rows.csv", index=False)
     ROWS.to_csv(tmp_path / "rows.csv.gz", index=False)
@@ -297,10 +304,24 @@ def test_what_is_said_of_the_scratch_folder_does_not_depend_on_the_number_of_row
     for rows in (ROWS, ROWS[:5]):
         pq.write_table(pa.Table.from_pandas(rows, preserve_index=False), tmp_path / "rows.parquet")
         model.fit(tmp_path / "rows.parquet", "two", scratch=tmp_path / "scratch")
-        said.append(capsys.readouterr().out.partition("about")[2].splitlines()[0])
+        said.append(capsys.readouterr().err.partition("about")[2].splitlines()[0])
     assert said[0] == said[1]
-    # Of each row: three cells, target, score and leaf, its class, and whether it takes part.
-    assert said[0].startswith(f" {3 + 24 + 4 + 1} MiB")
+    # Of each row: three cells, target, score and leaf, its class, and whether it takes part; and a part of 2^20 rows.
+    assert said[0].startswith(f" {2 * (3 + 24 + 4 + 1)} MiB")
+
+
+def test_what_is_said_of_the_scratch_folder_covers_what_is_reserved(folder, tmp_path, capsys, monkeypatch):
+    """A part has all of its blocks before its first row is known: a few rows need more than their own bytes."""
+    reserved, plain = [], scratch._reserve
+
+    def noted(file, size):
+        reserved.append(size)
+        plain(file, size)
+
+    monkeypatch.setattr(scratch, "_reserve", noted)
+    model_of(SGBDTClassifier, verbose=1, n_estimators=1, max_depth=1).fit(folder, "two", scratch=tmp_path)
+    told = float(capsys.readouterr().err.partition("about ")[2].split()[0]) * 2**20
+    assert max(reserved) <= sum(reserved) <= told + 2**20
 
 
 def test_a_row_that_cannot_be_read_is_left_out_without_a_word(tmp_path):

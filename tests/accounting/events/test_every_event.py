@@ -55,10 +55,12 @@ ONE_UNIT = "one unit's curve does not bound that of several"
 NO_GROUPS = {
     "FilteredEvent": "its rows pay one by one",
     "FixedSizeSampled": SAMPLED,
+    "GaussianMixtureEvent": SAMPLED,
     "Parallel": SAMPLED,
     "PoissonSampled": SAMPLED,
     "PoissonSelection": SAMPLED,
     "ProfileEvent": ONE_UNIT,
+    "RandomAllocation": SAMPLED,
     "RenyiEvent": ONE_UNIT,
     "RepeatedSelection": SAMPLED,
     "ReplaceOneSampled": SAMPLED,

@@ -154,7 +154,6 @@ def test_what_has_no_event_here_is_refused_by_name():
         (de.SampledWithReplacementDpEvent(10, 2, gaussian), "drawn twice"),
         (de.RepeatAndSelectDpEvent(gaussian, 3.0, 0.5), "geometric"),
         (de.RepeatAndSelectDpEvent(gaussian, 0.5, 1.0), "mean >= 1"),
-        (de.TruncatedSubsampledGaussianDpEvent(10, 0.1, 2, 1.0), "truncation"),
         (de.ZCDpEvent(0.5, 0.1), "xi"),
         (de.RandomizedResponseDpEvent(0.0, 2), "answer itself"),
         (de.RandomizedResponseDpEvent(0.5, 2), "number of answers"),
@@ -178,6 +177,17 @@ def test_a_subclass_is_not_taken_for_its_parent():
 
     with pytest.raises(UnsupportedEvent, match="Louder"):
         from_dp_event(Louder(1.0), adjacency=ADD_REMOVE)
+
+
+@pytest.mark.parametrize("adjacency", PRESENCE)
+def test_a_sample_with_a_largest_batch_may_have_one_row_more_under_add_remove(adjacency):
+    tree = de.TruncatedSubsampledGaussianDpEvent(1000, 0.01, 30, 1.5)
+    step = lw.GaussianEvent(noise_multiplier=1.5, adjacency=adjacency)
+    rows = 1001 if adjacency is ADD_REMOVE else 1000
+    expected = lw.accounting.truncated_poisson(step, sampling_rate=0.01, rows_at_most=rows, batch_at_most=30)
+    assert from_dp_event(tree, adjacency=adjacency) == expected
+    with pytest.raises(UnsupportedEvent, match="largest batch"):
+        from_dp_event(tree, adjacency=REPLACE_ONE)
 
 
 def test_bad_parameters_are_refused():

@@ -238,5 +238,5 @@ def test_both_readers_refuse_forged_analysts(tmp_path, index, change):
 
 
 def test_a_later_version_is_named(tmp_path):
-    with pytest.raises(LedgerCorrupted, match="entry 0: format version 3 is not one of"):
-        state.replay(rebuilt(0, lambda body: body | {"version": 3}))
+    with pytest.raises(LedgerCorrupted, match="entry 0: format version 5 is not one of"):
+        state.replay(rebuilt(0, lambda body: body | {"version": 5}))

@@ -267,7 +267,10 @@ def test_neither_reader_takes_a_forged_migration(change, place, tmp_path):
         verify_ledger(tmp_path / "forged.jsonl")
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.name.removesuffix(".ledger.jsonl"))
+OLDER = [path for path in GOLDEN if LedgerRecord.from_lines(tuple(read_lines(path))).version < 3]
+
+
+@pytest.mark.parametrize("path", OLDER, ids=lambda path: path.name.removesuffix(".ledger.jsonl"))
 def test_a_ledger_of_an_older_release_opens_goes_on_and_migrates(path, tmp_path):
     copy = tmp_path / path.name
     shutil.copy(path, copy)

@@ -185,7 +185,7 @@ def test_whoever_creates_second_gets_the_first_ones_ledger(url, monkeypatch):
     """Between looking and creating somebody else created it."""
     with create(url) as first:
         first.grant(pure(0.5), purpose="p")
-        monkeypatch.setattr(sql.SqlStore, "read", lambda self: [])
+        monkeypatch.setattr(sql.SqlStore, "read", lambda self, **_: [])
         with create(url) as second:
             assert second.spent().epsilon == 0.5
         with pytest.raises(LedgerError, match="budget="):

@@ -102,6 +102,7 @@ def test_rows_that_fit_are_ok_and_say_so():
 def test_what_fit_refuses_by_type_and_shape_is_in_the_report(arguments, words):
     report = SCHEMA.check(*arguments)
     assert not report.ok
+    assert str(report).startswith("no value was looked at") == (not report.columns)
     with pytest.raises(SchemaError, match=words):
         report.raise_for_problems()
 
@@ -135,4 +136,65 @@ def test_the_command_line_checks_a_file(tmp_path):
     assert (fine.exit_code, "all values are as declared" in fine.stdout) == (0, True)
     rows.write_text("age\n20\n")
     absent = CliRunner().invoke(app, ["schema", "check", str(rows), "--schema", str(schema)])
-    assert (absent.exit_code, "0 columns named 'income'" in absent.stderr) == (1, True)
+    assert (absent.exit_code, "lacks the columns ['income', 'sex', 'city', 'days']" in absent.stdout) == (1, True)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Rows of four columns, a label and a weight as Parquet and CSV in two files each, and all together."""
+    pytest.importorskip("pyarrow")
+    generator = np.random.default_rng(3)
+    n = 90
+    table = pd.DataFrame(
+        {
+            "age": generator.uniform(10, 95, n),
+            "income": np.where(generator.random(n) < 0.2, np.nan, generator.uniform(-5, 1100, n)),
+            "sex": generator.choice(["M", "F", "X", *map(str, range(20))], n),
+            "city": generator.choice(["oslo", "bergen"], n),
+            "days": generator.uniform(-1, 61, n),
+            "weight": generator.uniform(-0.1, 2.1, n),
+        }
+    )
+    table.loc[4, "age"] = np.nan
+    for kind, write in (("parquet", pd.DataFrame.to_parquet), ("csv", pd.DataFrame.to_csv)):
+        (tmp_path / kind).mkdir()
+        for number, part in enumerate((table[:40], table[40:])):
+            write(part, tmp_path / kind / f"{number}.{kind}", index=False)
+    return tmp_path, table
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_rows_in_files_have_the_report_of_rows_in_memory(kind, files, monkeypatch):
+    monkeypatch.setattr("ledgerwood.curator.inputs.batches.BATCH_ROWS", 7)
+    folder, table = files
+    features = table[["age", "income", "sex", "city"]]
+    expected = SCHEMA.check(features, table["days"], table["weight"])
+    found = SCHEMA.check(folder / kind, "days", "weight")
+    assert expected.rows == found.rows == 90
+    assert found == expected
+    assert len(column(found, "sex").unseen_categories) == 10
+    done = CliRunner().invoke(app, ["schema", "check", str(folder / kind), "--schema", _schema_file(folder), "--json"])
+    without_weights = SCHEMA.check(features, table["days"])
+    assert done.exit_code == 1
+    assert json.loads(done.stdout) == json.loads(json.dumps(without_weights.to_record()))
+
+
+def _schema_file(folder):
+    path = folder / "schema.json"
+    path.write_text(SCHEMA.to_json())
+    return str(path)
+
+
+def test_what_files_cannot_be_is_in_the_report_or_an_error_of_the_call(files):
+    folder, table = files
+    table.drop(columns="city").to_parquet(folder / "parquet" / "2.parquet")
+    (misfit,) = SCHEMA.check(folder / "parquet", "days").misfits
+    assert "2.parquet lacks the columns ['city']" in misfit
+    table.assign(age="old").to_parquet(folder / "parquet" / "2.parquet")
+    report = SCHEMA.check(folder / "parquet", "days")
+    assert any("'age' has type String, and is declared to hold numbers" in each for each in report.misfits)
+    assert SCHEMA.check(folder / "csv").misfits == ("y was not given: the schema declares the target 'days'",)
+    with pytest.raises(SchemaError, match="name the label's column"):
+        SCHEMA.check(folder / "csv", table["days"])
+    with pytest.raises(SchemaError, match="names no file, no folder"):
+        SCHEMA.check(folder / "nothing", "days")

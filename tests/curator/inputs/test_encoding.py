@@ -239,7 +239,13 @@ def refusal(X, schema=MIXED, error=SchemaError):
 def test_columns_that_are_absent_or_undeclared_are_named():
     text = refusal(pandas_frame().rename(columns={"age": "years"}))
     assert "lacks the declared columns ['age']" in text
-    assert "undeclared columns ['years']" in text
+    assert "has the undeclared columns ['years']: leave them out of X" in text
+    text = refusal(pandas_frame().assign(id=0))
+    assert "has the undeclared columns ['id']: leave them out of X" in text
+    assert "lacks" not in text
+    target = Schema(features=MIXED.features, target=Categorical("bought", ("no", "yes")))
+    text = refusal(pandas_frame().assign(id=0, bought="no"), target)
+    assert "['id', 'bought'], of which 'bought' is the target and belongs in y" in text
     assert "5 features" in refusal(np.zeros((3, 4)))
 
 

@@ -70,8 +70,8 @@ def test_the_kind_of_a_column_of_objects_does_not_hang_on_its_values(values):
         ),
         ([[1.0], [2.0]], "X is a list, whose type depends on its values"),
         (np.zeros((2, 1), dtype=complex), "Complex data not supported"),
-        (np.zeros((2, 1), dtype="datetime64[s]"), "type datetime64"),
-        (pd.DataFrame({"t": pd.to_datetime(["2020-01-01", "2021-01-01"])}), "column 't' has type Datetime"),
+        (np.zeros((2, 1), dtype="timedelta64[s]"), "type timedelta64"),
+        (pd.DataFrame({"t": pd.to_timedelta([1, 2], unit="s")}), "column 't' has type Duration"),
         (pd.DataFrame(np.zeros((2, 1))), "column name 0 must be a non-empty string"),
     ],
 )

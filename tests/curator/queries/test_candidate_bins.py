@@ -93,6 +93,7 @@ def test_a_table_bins_its_own_features_only_and_keeps_the_last_bins():
         require_bins(CandidateBins.of((*schema.cells(8), FeatureCells(ordered=2, equality=()))), rows._shape)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # numpy 2.5 and later
 def test_bins_are_what_they_were_when_they_were_made():
     """A shorter list of cells, or of features, would let one row count twice in a bin, or be paid for once."""
     equality = [4]

@@ -140,9 +140,9 @@ def test_a_name_is_not_a_column(kind):
     class Moving(Numeric):
         """Bounds that change from one look to the next."""
 
-    with pytest.raises(InvalidParameter, match="must be a Numeric or Categorical"):
+    with pytest.raises(InvalidParameter, match="must be a Numeric, Categorical or Date"):
         kind(column=Moving("age", 0.0, 1.0))
-    with pytest.raises(InvalidParameter, match="column='age' must be a Numeric or Categorical"):
+    with pytest.raises(InvalidParameter, match="column='age' must be a Numeric, Categorical or Date"):
         kind(column="age")
 
 

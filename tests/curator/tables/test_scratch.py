@@ -28,7 +28,13 @@ def test_a_folder_that_was_not_there_is_the_owners_alone_and_goes_too(tmp_path):
     named = tmp_path / "new" / "one"
     with scratch_folder(str(named)):
         assert stat.S_IMODE(named.stat().st_mode) == 0o700
-    assert not named.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_somebody_else_uses_meanwhile_stays(tmp_path):
+    with scratch_folder(tmp_path / "new" / "one"):
+        (tmp_path / "new" / "other").touch()
+    assert [each.name for each in (tmp_path / "new").iterdir()] == ["other"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])

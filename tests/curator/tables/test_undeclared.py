@@ -18,6 +18,7 @@ from ledgerwood.curator import (
     Curator,
     KeyCounts,
     LabelCount,
+    ListedCounts,
     Numeric,
     Schema,
     TypedColumns,
@@ -50,6 +51,41 @@ def test_bins_are_counted_exactly_and_outliers_are_in_the_outermost():
 def test_edges_must_rise(edges):
     with pytest.raises(InvalidParameter, match="edges"):
         ValueCounts(column=0, edges=edges)
+
+
+def test_listed_categories_are_counted_exactly_and_others_in_none():
+    frame = pd.DataFrame({"word": pd.Series(["a", "b", "a", "c", None, 1, True, "A"], dtype=object)})
+    rows = table(frame, np.zeros(8))
+    query = ListedCounts(column=0, categories=("b", "a", 1, "z"))
+    counts = rows.reader(query)(ALL)
+    assert (counts.tolist(), counts.dtype) == ([[1], [2], [2], [0]], np.int64)
+    assert rows.reader(query)(np.arange(8) < 2).tolist() == [[1], [1], [0], [0]]
+    with pytest.raises(RoundViolation, match="is numeric"):
+        rows.reader(ListedCounts(column=1, categories=("a",)))
+    with pytest.raises(InvalidParameter, match="distinct"):
+        ListedCounts(column=0, categories=("a", "a"))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_no_neighbour_moves_the_listed_counts_further_than_stated(adjacency):
+    values, query = ("a", "b", "other", None), ListedCounts(column=0, categories=("a", "b"))
+
+    def counts(rows):
+        return table(pd.DataFrame({"word": pd.Series(rows, dtype=object)}), np.zeros(len(rows))).reader(query)(ALL)
+
+    worst = [0.0, 0.0]
+    for rows in (list(rows) for n in (1, 2) for rows in itertools.product(values, repeat=n)):
+        if adjacency is Adjacency.REPLACE_ONE:
+            neighbours = [[value, *rows[1:]] for value in values]
+        elif adjacency is Adjacency.ZERO_OUT:
+            neighbours = [[None, *rows[1:]]]
+        else:
+            neighbours = [rows[1:], *([value, *rows] for value in values)]
+        for other in neighbours:
+            moved = np.abs(counts(rows) - counts(other)).astype(float)
+            worst = [max(worst[0], moved.sum()), max(worst[1], float(np.linalg.norm(moved)))]
+    shifts = query.sensitivity(adjacency)
+    assert worst == pytest.approx([shifts.l1((1.0,)), shifts.l2((1.0,))], rel=1e-12)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))

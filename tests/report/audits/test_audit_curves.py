@@ -10,8 +10,8 @@ from scipy import stats
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.report.audits.curves import bound_trade_off, claimed_trade_off, histograms, roc
-from ledgerwood.verification.auditing import ClaimedCurve, Scores
+from ledgerwood.verification.auditing import ClaimedCurve, Scores, roc_band
+from ledgerwood.verification.auditing.curves import bound_trade_off, claimed_trade_off, histograms, roc
 
 A = lw.Adjacency.ADD_REMOVE
 SCORES = st.lists(
@@ -82,17 +82,13 @@ def test_the_band_encloses_the_curve_and_stays_in_the_square(hits, alarms):
 @pytest.mark.slow  # renders whole pages
 @given(st.integers(0, 2**32), st.floats(0.0, 2.0))
 def test_thresholds_that_are_left_out_are_within_the_band_too(seed, mu):
-    """All rates that the margins allow, at all thresholds: none outside of the edges of the few that were kept."""
+    """All rates that the band allows, at all thresholds: none outside of the edges of the few that were kept."""
     generator = np.random.default_rng(seed)
-    hits, alarms = generator.normal(mu, size=400), generator.normal(size=500)
-    found = roc(Scores(hits, alarms), alpha=0.05)
-    thresholds = generator.choice(np.concatenate([hits, alarms]), 40)
-    false, true = (np.mean(values[:, None] >= thresholds, axis=0) for values in (alarms, hits))
-    across, up = (math.sqrt(math.log(4 / 0.05) / (2 * n)) for n in (500, 400))
-    right, left = np.minimum(1, false + across), np.maximum(0, false - across)
-    low, high = np.maximum(0, true - up), np.minimum(1, true + up)
-    assert np.all(below(found.lower, right) <= low + 1e-8)
-    assert np.all(above(found.upper, left) >= high - 1e-8)
+    scores = Scores(generator.normal(mu, size=400), generator.normal(size=500))
+    found, band = roc(scores, alpha=0.05), roc_band(scores, alpha=0.05)
+    kept = generator.choice(len(band.thresholds), 40)
+    assert np.all(below(found.lower, band.false_upper[kept]) <= band.right_lower[kept] + 1e-8)
+    assert np.all(above(found.upper, band.false_lower[kept]) >= band.right_upper[kept] - 1e-8)
 
 
 def test_a_long_roc_is_thinned_and_keeps_its_tails():

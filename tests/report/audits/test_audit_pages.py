@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
+from ledgerwood.pages.html import embedded, render
 from ledgerwood.report.audits.inputs import claim_words
 from ledgerwood.report.audits.pages import mechanism_page, model_page
 from ledgerwood.report.audits.running import verdict
 from ledgerwood.report.audits.shown import MechanismReport, ModelReport, curves_of
-from ledgerwood.report.pages.html import embedded, render
 from ledgerwood.verification.auditing import LowerBound, Scores
 from ledgerwood.verification.black_box import Audit
 from ledgerwood.verification.canaries import ModelAudit, StructureCheck

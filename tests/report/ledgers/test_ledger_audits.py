@@ -10,9 +10,9 @@ from scipy import optimize, stats
 import ledgerwood as lw
 from ledgerwood.curator import RowVault
 from ledgerwood.errors import LedgerCorrupted, LedgerError
+from ledgerwood.pages.html import render
 from ledgerwood.report.audits.pages import ledger_page
 from ledgerwood.report.ledgers.audits import audit_ledger, moments, public_name
-from ledgerwood.report.pages.html import render
 from ledgerwood.trainers import SGBDTRegressor
 
 A = lw.Adjacency.ADD_REMOVE
@@ -136,6 +136,48 @@ def test_an_altered_ledger_is_refused(ledger):
     ledger.write_text(ledger.read_text().replace("a mean", "a mode"))
     with pytest.raises(LedgerCorrupted, match="entry 1"):
         run(ledger)
+
+
+@pytest.mark.parametrize("filter_", [lw.BasicFilter(), lw.GDPFilter(), lw.AdvancedCompositionFilter(delta_prime=1e-6)])
+def test_from_a_checkpoint_on_the_curve_is_that_of_the_whole_ledger(tmp_path, filter_):
+    delta = None if isinstance(filter_, lw.GDPFilter) else 1e-7
+    small = lw.GaussianEvent(noise_multiplier=40.0, adjacency=A)
+    ledger = lw.Ledger(BUDGET, unit=lw.PrivacyUnit.ROW, filter=filter_)
+    ledger.spend(small, purpose="drawn to the end", delta=delta)
+    begun = ledger.grant(lw.Repeated(small, count=4), purpose="begun", delta=delta)
+    begun.draw(small, purpose="first")
+    kept = ledger.grant(small, purpose="kept", delta=delta)
+    ledger.checkpoint()
+    begun.draw(small, purpose="second")
+    kept.draw(small, purpose="of kept")
+    ledger.spend(small, purpose="after", delta=delta)
+    whole, cut = ledger.record(), ledger.record().from_checkpoint()
+    start, *rest = moments(cut)
+    assert tuple(rest) == moments(whole)[-4:]
+    last = moments(whole)[-5]
+    assert (start.entry, start.draws, start.granted) == (6, last.draws, last.granted)
+    assert start.drawn == moments(whole)[-6].drawn  # nothing was drawn of the grant that was kept
+    cut.save(tmp_path / "cut.jsonl")
+    page = render(ledger_page(run(tmp_path / "cut.jsonl")))
+    assert "the 6 entries before it is trusted, and nobody added it up" in page
+
+
+def test_a_model_before_and_after_a_checkpoint(ledger, trained):
+    with lw.Ledger.open(ledger) as open_:
+        open_.checkpoint()
+        cut, place = open_.record().from_checkpoint(), ledger.with_name("cut.jsonl")
+    cut.save(place)
+    with pytest.raises(LedgerError, match=r"or that entry is one of the 15 before the checkpoint. Give the whole"):
+        run(place, model=trained)
+    with lw.Ledger.open(place, from_checkpoint=True) as open_:
+        model = SGBDTRegressor(epsilon=0.1, delta=1e-5, schema=SCHEMA, n_estimators=1, max_depth=1)
+        model.fit(np.zeros((9, 1)), np.zeros(9), ledger=open_).save(trained.with_name("later"))
+        open_.checkpoint()
+        last = open_.record()
+    found = run(place, model=trained.with_name("later")).backing
+    assert (found.entry, found.later) == (last.entries[-1].index - 1, 1)
+    last.from_checkpoint().save(place.with_name("last.jsonl"))  # the checkpoint names the entry before it
+    assert run(place.with_name("last.jsonl"), model=trained.with_name("later")).backing == found
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import ledgerwood as lw
+from ledgerwood.pages.html import write
+from ledgerwood.pages.values import finite
 from ledgerwood.report.audits.pages import ledger_page, mechanism_page, model_page
 from ledgerwood.report.audits.running import run_mechanism_audit
 from ledgerwood.report.audits.shown import ModelReport, curves_of
 from ledgerwood.report.ledgers.audits import audit_ledger
-from ledgerwood.report.pages.html import write
-from ledgerwood.report.printing import finite
 from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.verification import audit_model
 

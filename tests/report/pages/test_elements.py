@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.report.pages.svg import document, element, printable
+from ledgerwood.pages.svg import document, element, printable
 
 
 class Reader(HTMLParser):

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.report.pages.html import Figure, HtmlTable, Page, Section, embedded, render, write
-from ledgerwood.report.pages.svg import Axis, PlotCurve, plot
-from ledgerwood.report.printing import least, plain
+from ledgerwood.pages.html import Figure, HtmlTable, Page, Section, embedded, render, write
+from ledgerwood.pages.svg import Axis, PlotCurve, plot
+from ledgerwood.pages.values import least, plain
 
 HOSTILE = "</script><script>alert(1)</script><img src=https://example.org/x onerror=alert(2)>\"'&"
 JSON = st.recursive(

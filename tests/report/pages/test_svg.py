@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgerwood.report.pages.svg import HEIGHT, WIDTH, Axis, Band, Bars, PlotCurve, Rung, ladder, padded, plot, swatch
+from ledgerwood.pages.svg import HEIGHT, WIDTH, Axis, Band, Bars, PlotCurve, Rung, ladder, padded, plot, swatch
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 FINITE = st.floats(-1e12, 1e12)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
 
@@ -18,7 +18,7 @@ from ledgerwood.ensemble import Ensemble
 from ledgerwood.errors import CalibrationFailed, InvalidParameter, LedgerCorrupted
 from ledgerwood.federation import federate
 from ledgerwood.trainers import PrivateBoostingClassifier, PrivateBoostingRegressor
-from ledgerwood.trainers.boosting.candidates import MOST_BINS, histogram_bins
+from ledgerwood.trainers.boosting.candidates import EVEN_BINS, histogram_bins, most_sums
 from ledgerwood.trainers.boosting.plan import PrivateBoostingPlan
 from ledgerwood.trainers.boosting.rule import DEPTHS, TREES, evidence, rule, ruled_depth, ruled_trees
 from ledgerwood.trainers.parts.splits import random_tree
@@ -72,11 +72,12 @@ def mu_squared(event):
     raise AssertionError(event)
 
 
-@pytest.mark.parametrize("adjacency", list(lw.Adjacency))
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.slow_after(4)  # a search for noise, a fit and a verification each
 @pytest.mark.parametrize(
     "options", [{}, {"candidates": "even"}, {"feature_choice": "cycle"}, {"noise": "skellam"}], ids=str
 )
+@pytest.mark.parametrize("adjacency", list(lw.Adjacency))
+@pytest.mark.parametrize("kind", TARGETS)
 def test_the_price_of_the_plan_is_what_the_ledger_granted_and_all_of_it_is_drawn(kind, adjacency, options, tmp_path):
     model = estimator(kind, adjacency=adjacency, **options).fit(*rows(kind))
     quote = lw.price(model.plan_.event).epsilon(1e-6)
@@ -130,6 +131,7 @@ def test_no_structure_changes_what_a_tree_costs(seed, k, depth, classes):
     assert plan.leaf_mechanism.event(query.sensitivity(A), A) == plan.tree_event
 
 
+@pytest.mark.slow_after(2)  # sessions of three owners
 @pytest.mark.parametrize("noise", ["server", "clients"])
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_federation_gives_the_model_of_one_table(kind, noise):
@@ -186,6 +188,7 @@ def test_estimated_classes_have_a_forest_each():
     assert len(model.ensemble_.trees) == 32
 
 
+@pytest.mark.slow  # two forests of 60 columns
 def test_trees_find_the_two_columns_of_sixty_that_matter():
     generator = np.random.default_rng(5)
     X = generator.uniform(0, 1, (4000, 60))
@@ -200,6 +203,7 @@ def test_trees_find_the_two_columns_of_sixty_that_matter():
     assert set(np.argsort(-found.feature_importances_)[:2].tolist()) == {3, 17}
 
 
+@pytest.mark.slow  # two forests of 8,000 rows
 def test_candidates_follow_the_rows_of_a_skewed_column():
     generator = np.random.default_rng(6)
     x = generator.lognormal(0.0, 2.0, 8000)
@@ -217,6 +221,7 @@ def test_candidates_follow_the_rows_of_a_skewed_column():
 # ------------------------------------------------------------------------------------------------------------- the rule
 
 
+@settings(max_examples=25)  # each computes two parameters of Gaussian privacy
 @given(st.floats(1e-3, 20.0), st.floats(1e-12, 1e-2), st.integers(1, 10**9))
 def test_the_rule_is_public_and_grows_with_the_evidence(epsilon, delta, n):
     found = evidence(lw.Budget(epsilon=epsilon, delta=delta, adjacency=A), n)
@@ -227,6 +232,7 @@ def test_the_rule_is_public_and_grows_with_the_evidence(epsilon, delta, n):
         assert TREES[0] <= ruled_trees(found, loss) <= ruled_trees(more, loss) <= TREES[1]
 
 
+@pytest.mark.slow  # fits as many trees as the rule says
 def test_no_row_count_but_the_expected_one_is_used():
     plans = [estimator("two", n_estimators=None, max_depth=None).fit(*rows("two", n)).plan_ for n in (20, 60)]
     assert plans[0] == plans[1]
@@ -267,7 +273,12 @@ def test_a_plan_says_what_it_chose_and_what_the_user_named():
         ({"feature_choice": "greedy"}, InvalidParameter, "feature_choice"),
         ({"n_candidates": 0}, InvalidParameter, "n_candidates"),
         ({"delta": 0.0}, CalibrationFailed, "Gaussian"),
-        ({"epsilon": 1e-9, "delta": 1e-18}, (CalibrationFailed, InvalidParameter), "too small"),
+        pytest.param(
+            {"epsilon": 1e-9, "delta": 1e-18},
+            (CalibrationFailed, InvalidParameter),
+            "too small",
+            marks=pytest.mark.slow,  # looks for what would fit
+        ),
     ],
     ids=str,
 )
@@ -288,6 +299,7 @@ def test_trees_of_mostly_categories_have_two_features(numeric, categorical, expe
     assert PrivateBoostingClassifier(schema=schema).make_plan(schema).features_per_tree == expected
 
 
+@pytest.mark.slow  # a schema of 300,000 features
 def test_more_numeric_features_than_histograms_hold_are_refused_before_anything_is_spent():
     schema = lw.Schema.uniform(-1.0, 1.0, n_features=300_000, target=TARGETS["two"])
     model = PrivateBoostingClassifier(epsilon=1.0, delta=1e-6, schema=schema)
@@ -295,7 +307,8 @@ def test_more_numeric_features_than_histograms_hold_are_refused_before_anything_
         model.make_plan(schema)
     feature = lw.Numeric("x", -1.0, 2.0, missing=True)  # of the most borders: its range holds 0
     own = lw.Schema(features=(feature,), target=TARGETS["two"])
-    assert histogram_bins(own, 4096).total <= MOST_BINS
+    for even_bins in (EVEN_BINS, 512, 4096):
+        assert histogram_bins(own, 4096, even_bins).total <= most_sums(even_bins)
 
 
 def test_of_several_classes_no_mean_label_is_paid_for():

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 import ledgerwood as lw
 from ledgerwood.trainers.boosting.candidates import (
     bought_candidates,
+    cleared_density,
     even_candidates,
     histogram_bins,
     histogram_borders,
+    quantiles,
 )
 
 SCHEMA = lw.Schema(
@@ -82,6 +84,64 @@ def test_an_empty_table_leaves_even_candidates():
     bins, even = histogram_bins(SCHEMA, 512), even_candidates(SCHEMA.cells(512), 15)
     found = bought_candidates(np.zeros(bins.total), bins, even, 15)
     assert all(np.array_equal(one, other) for one, other in zip(found, even, strict=True))
+
+
+@given(
+    st.lists(st.integers(1, 50), min_size=1, max_size=64), st.integers(0, 2**31), st.sampled_from([0.0, 1.0, 1e3, 1e12])
+)
+def test_a_cleared_density_holds_all_rows_whatever_the_noise(widths, seed, stddev):
+    edges = np.concatenate(([0], np.cumsum(widths)))
+    generator = np.random.default_rng(seed)
+    counts = generator.poisson(20.0, len(widths)) + generator.normal(0.0, stddev, len(widths))
+    own, rows = cleared_density(counts, edges, stddev)
+    assert (np.diff(own) > 0).all()
+    assert set(own.tolist()) <= set(edges.tolist())
+    assert (own[0], own[-1]) == (0, edges[-1])
+    assert (rows >= 0.0).all()
+    assert rows.sum() == pytest.approx(max(counts.sum(), 0.0), rel=1e-12, abs=1e-9)
+
+
+def test_without_noise_a_cleared_density_is_the_histogram():
+    edges, counts = np.array([0, 3, 4, 10, 11, 40]), np.array([5.0, 0.0, 2.0, 9.0, 1.0])
+    own, rows = cleared_density(counts, edges, 0.0)
+    assert own.tolist() == edges.tolist()
+    assert rows == pytest.approx(counts)
+
+
+def test_what_does_not_stand_out_of_its_noise_is_spread_evenly():
+    counts = np.zeros(64)
+    counts[[5, 40]] = 1e4, 60.0  # the second one is less than 2.5 of its noise
+    own, rows = cleared_density(counts, np.arange(65), 30.0)
+    at = own.tolist()
+    assert rows[at.index(5)] == pytest.approx(1e4 + 60.0, rel=0.01)
+    assert at[at.index(5) + 1] == 6
+    assert 40 not in at
+
+
+def test_quantiles_of_a_piecewise_even_mass():
+    edges, masses = np.array([0, 10, 20, 100]), np.array([1.0, 0.0, 3.0])
+    assert quantiles(masses, edges, np.array([0.125, 0.2, 0.625])).tolist() == [5, 8, 60]
+    assert len(quantiles(np.zeros(3), edges, np.array([0.5]))) == 0
+
+
+def test_spread_candidates_see_rare_values_that_quantiles_of_rows_do_not():
+    """Nine tenths of the rows at 0, as of gains and losses of capital: few quantiles are among the rest."""
+    generator = np.random.default_rng(0)
+    rare = generator.integers(100, 900, 2000)
+    column = np.concatenate((np.zeros(18_000, dtype=int), rare))
+    schema = lw.Schema(features=(lw.Numeric("a", 0.0, 1.0),), target=SCHEMA.target)
+    bins = histogram_bins(schema, 4096, 1024)
+    noise = generator.normal(0.0, 5.0, bins.total)
+    counts = histogram([column], bins) + noise
+    even = even_candidates(schema.cells(4096), 31)
+
+    def among(candidates):
+        return int(((candidates >= 100) & (candidates < 900)).sum())
+
+    without = among(bought_candidates(counts, bins, even, 31)[0])
+    spread = among(bought_candidates(counts, bins, even, 31, spread=63, stddev=5.0)[0])
+    assert without < 12
+    assert spread > 40
 
 
 def test_a_schema_without_numbers_has_no_histograms():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledgerwood.trainers.boosting.signals import FeatureChoice, capped_shares, tree_signal
@@ -16,7 +16,7 @@ def choice(d, k, even=0.3, memory=4.0):
 
 def test_a_trees_signal_has_the_squared_true_sums_as_its_mean():
     true, stddev = np.array([3.0, -1.0, 0.0, 7.5]), 2.5
-    noise = np.random.default_rng(0).normal(0.0, stddev, (200_000, 4))
+    noise = np.random.default_rng(0).normal(0.0, stddev, (50_000, 4))
     found = np.array([tree_signal(row, stddev) for row in true + noise])
     assert found.mean() == pytest.approx((true**2).sum() / stddev**2, abs=5 * found.std() / np.sqrt(len(found)))
     assert tree_signal(np.zeros(4), stddev) == -4.0
@@ -25,7 +25,7 @@ def test_a_trees_signal_has_the_squared_true_sums_as_its_mean():
 def test_the_mean_over_classes_is_noise_and_no_signal():
     """True gradients add up to 0 over the classes; what the noise adds to their mean is taken off, and not expected."""
     true, stddev = np.array([[3.0, -1.0, -2.0], [0.0, 4.0, -4.0]]), 2.5
-    noise = np.random.default_rng(1).normal(0.0, stddev, (100_000, 2, 3))
+    noise = np.random.default_rng(1).normal(0.0, stddev, (40_000, 2, 3))
     found = np.array([tree_signal(each, stddev) for each in true + noise])
     assert found.mean() == pytest.approx((true**2).sum() / stddev**2, abs=5 * found.std() / np.sqrt(len(found)))
     assert tree_signal(np.full((2, 3), 9.0), stddev) == -4.0
@@ -46,6 +46,7 @@ def test_turns_are_shares_of_which_none_is_above_one_a_tree(d, k, even, signals)
         assert shares.min() >= even / d * 0.999 * min(1.0, shares.max() * d)
 
 
+@settings(max_examples=40)  # each plants up to 1,200 trees
 @given(st.integers(2, 30), st.integers(1, 4), st.integers(0, 29), st.floats(0.1, 1.0))
 def test_the_feature_that_shows_nothing_comes_as_often_as_the_even_share_says(d, k, dull, even):
     """Credit of even / d * k a tree, and one tree costs one: between two turns are about d / (k * even) trees."""

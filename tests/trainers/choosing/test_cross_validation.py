@@ -546,6 +546,7 @@ def test_the_model_of_a_search_is_saved_with_a_ledger_that_backs_it(tmp_path):
     assert SGBDTClassifier.load(tmp_path / "best").privacy_ == result.best_estimator.privacy_
 
 
+@pytest.mark.slow_after(1)  # two searches of five fits each
 @pytest.mark.parametrize("model", [CLASSIFIER, PURE])
 def test_a_search_that_does_not_fit_with_its_last_fit_is_not_begun(model):
     grid, delta = {"max_depth": [1, 2]}, model.delta
@@ -628,3 +629,40 @@ def test_labels_in_a_column_are_told_of_as_often_whatever_the_rows():
         told.append([(each.category, str(each.message), each.filename, each.lineno) for each in found])
     assert any(category is DataConversionWarning for category, *_ in told[0])
     assert told == [told[0]] * 4
+
+
+@pytest.mark.parametrize("place", ["memory", "files"])
+def test_held_out_rows_count_with_the_weights_of_their_classes(place, tmp_path):
+    """Whoever never says "yes" is right on as much as "no" weighs; and the table holds what the owner is shown."""
+    target = lw.Categorical("c", ("no", "yes"), weights=(1.0, 8.0))
+    labels = np.array(["yes", "no", "no", "no", "?"] * 20)
+    says_no = [lambda rows: np.full(len(rows), "no")] * 2
+    if place == "memory":
+        held = Folds(X[:100], labels, folds=2, source=SeededRandom(0)).judged(says_no, target, "right")
+        told = held.table().statistic(fold_sums(2), np.empty(0, dtype=np.bool_)) * 2.0**-20
+        exact = held.exact()
+    else:
+        frame = pd.DataFrame(X[:100], columns=["x0", "x1"]).assign(c=labels)
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        schema = lw.Schema.uniform(0, 1, n_features=2, target=target)
+        with given_rows(tmp_path / "rows.csv", "c", None, schema).place() as room:
+            folds = given_rows(tmp_path / "rows.csv", "c", None, schema).folds(2, SeededRandom(0), room)
+            held = folds.judged(says_no, target, "right")
+            told = held.table().statistic(fold_sums(2), np.empty(0, dtype=np.bool_)) * 2.0**-20
+            exact = held.exact()
+    np.testing.assert_array_equal(exact.sum(axis=0), [20 + 60 / 8, 60 / 8])
+    np.testing.assert_array_equal(told[:, 0], exact[:, 0])
+    np.testing.assert_array_equal(-told[:, 1], 2.0 * exact[:, 1] - exact[:, 0])
+
+
+def test_a_validation_says_that_the_weights_of_classes_are_public():
+    target = lw.Categorical("c", ("no", "yes"), weights=(1.0, 8.0))
+    schema = lw.Schema.uniform(0, 1, n_features=2, target=target)
+    told = [
+        private_cross_validate(clone(CLASSIFIER).set_params(schema=each), X, YES, cv=2, ledger=ledger()).privacy
+        for each in (CLASSES, schema)
+    ]
+    assert [any("weights of the classes are public" in text for text in each.assumptions) for each in told] == [
+        False,
+        True,
+    ]

@@ -262,7 +262,7 @@ def test_a_search_is_cloned_and_its_progress_is_silent(capsys):
     model = clone(search(verbose=1, candidates=[{"n_estimators": 2}]))
     model.fit(X, YES)
     output = capsys.readouterr()
-    assert set(re.findall(r"(\S+)/(\S+)", output.out)) <= {("0", "?"), ("1", "1")}
+    assert set(re.findall(r"(\S+)/(\S+)", output.err)) <= {("0", "?"), ("1", "1")}
     assert model.get_params()["estimator__n_estimators"] is None
 
 
@@ -277,3 +277,15 @@ def test_invalid_rows_score_nothing_and_raise_nothing(monkeypatch):
     assert table.statistic(query, np.empty(0, np.bool_)).tolist() == [2**20]
     with curator.open(plan.score_event, purpose="score") as round_:
         round_.release(query, plan.score_mechanism, purpose="score")
+
+
+def test_the_threads_of_a_search_are_those_of_its_models_and_change_none(monkeypatch):
+    make_runs(monkeypatch, 2)
+    plain = {"delta": 1e-5, "candidates": [{"n_estimators": 2, "max_depth": 1}], "random_state": 3}
+    one, three = (search(n_jobs=n_jobs, **plain).fit(X, YES) for n_jobs in (1, 3))
+    assert [model.best_estimator_.n_jobs for model in (one, three)] == [1, 3]
+    assert search(**plain).fit(X, YES).best_estimator_.n_jobs is None
+    np.testing.assert_array_equal(one.decision_function(X), three.decision_function(X))
+    np.testing.assert_array_equal(one.predict_log_proba(X), one.best_estimator_.predict_log_proba(X))
+    with pytest.raises(InvalidParameter, match="n_jobs=0"):
+        search(n_jobs=0, **plain).fit(X, YES)

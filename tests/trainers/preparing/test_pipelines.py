@@ -9,7 +9,7 @@ from sklearn.feature_selection import SelectFromModel, VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -24,7 +24,13 @@ from sklearn.utils import all_estimators
 
 import ledgerwood as lw
 from ledgerwood.errors import InvalidParameter
-from ledgerwood.trainers import PrivaTreeClassifier, SchemaScaler, SGBDTRegressor, check_pipeline
+from ledgerwood.trainers import (
+    PrivaTreeClassifier,
+    SchemaOneHotEncoder,
+    SchemaScaler,
+    SGBDTRegressor,
+    check_pipeline,
+)
 from ledgerwood.trainers.base.privacy import NOT_FITTED
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 1))
@@ -199,3 +205,68 @@ def test_the_statement_of_a_model_says_what_it_assumes_of_earlier_steps(tmp_path
     model.save(tmp_path / "model")
     assert NOT_FITTED in SGBDTRegressor.load(tmp_path / "model").privacy_.assumptions
     assert NOT_FITTED in (tmp_path / "model" / "model.json").read_text()
+
+
+WIDE = SGBDTRegressor(schema=lw.Schema.uniform(-9, 9, n_features=2, target=lw.Numeric("y", -9, 9)), n_estimators=2)
+
+
+def of_steps(recwarn):
+    found = [str(each.message) for each in recwarn if issubclass(each.category, lw.PrivacyWarning)]
+    return [text for text in found if "a pipeline calls this fit" in text]
+
+
+@pytest.mark.parametrize(
+    ("pipe", "named"),
+    [
+        (make_pipeline(StandardScaler(), WIDE), "standardscaler"),
+        (make_pipeline(Normalizer(), make_pipeline(RobustScaler(), WIDE)), "robustscaler"),
+        (OwnPipeline([("a", Foreign()), ("b", SchemaScaler(SCHEMA)), ("c", WIDE)]), "a"),
+        (before(ColumnTransformer([("a", SimpleImputer(), [0]), ("b", Normalizer(), [1])]), WIDE), "step__a"),
+        (TransformedTargetRegressor(WIDE, transformer=StandardScaler()), "transformer"),
+        (TransformedTargetRegressor(make_pipeline(StandardScaler(), WIDE), func=np.sqrt, inverse_func=np.square),
+         "standardscaler"),
+    ],
+)  # fmt: skip
+def test_a_fit_warns_once_of_a_step_that_was_fitted_on_its_rows(pipe, named, recwarn):
+    clone(pipe).fit(X, Y)
+    (text,) = of_steps(recwarn)
+    assert f"vouches for them: {named}. " in text
+
+
+def test_a_fit_warns_with_a_ledger_too_and_before_anything_is_spent(recwarn):
+    ledger = lw.Ledger(
+        lw.Budget(epsilon=3.0, delta=1e-5, adjacency=lw.Adjacency(WIDE.adjacency)), unit=lw.PrivacyUnit.ROW
+    )
+    labels = TransformedTargetRegressor(clone(WIDE), transformer=StandardScaler())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ledgerwood.cautions.warnings.warn", stop)
+        with pytest.raises(Stopped):
+            labels.fit(X, Y, ledger=ledger)
+    assert len(ledger.entries) == 1
+    labels.fit(X, Y, ledger=ledger)
+    assert len(ledger.entries) > 1
+    assert len(of_steps(recwarn)) == 1
+
+
+class Stopped(Exception):
+    """In the place of a warning."""
+
+
+def stop(message, *_, **__):
+    assert "a pipeline calls this fit" in message
+    raise Stopped
+
+
+def refuse(rows):
+    raise AssertionError("a function of the caller's was run on made-up rows")
+
+
+def test_a_fit_does_not_warn_of_declared_steps_nor_of_itself_and_tries_no_function(recwarn):
+    coded = SchemaOneHotEncoder(SCHEMA).fit(X).schema_out_
+    last = SGBDTRegressor(schema=coded, n_estimators=2)
+    make_pipeline(SchemaScaler(SCHEMA), SchemaOneHotEncoder(SCHEMA), FunctionTransformer(), last).fit(X, Y)
+    TransformedTargetRegressor(clone(WIDE), func=np.sqrt, inverse_func=np.square).fit(X, Y)
+    clone(WIDE).fit(StandardScaler().fit_transform(X), Y)
+    whole = FunctionTransformer(lambda rows: rows if len(rows) == len(X) else refuse(rows))
+    make_pipeline(whole, ColumnTransformer([("a", whole, [0, 1])]), clone(WIDE)).fit(X, Y)
+    assert of_steps(recwarn) == []

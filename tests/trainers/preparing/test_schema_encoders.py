@@ -94,9 +94,78 @@ def test_scaled_categories_pass_as_they_are():
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_set_output_names_the_columns(output):
-    found = SchemaOneHotEncoder(SCHEMA).set_output(transform=output).fit_transform(pd.DataFrame(ROWS))
+    frame = pd.DataFrame(ROWS, index=list("abcd"))
+    found = SchemaOneHotEncoder(SCHEMA).set_output(transform=output).fit_transform(frame)
     assert type(found) is FRAMES[output]
     assert list(found.columns) == ["age", "sex_m", "sex_f", "sex_missing", "code_1", "code_2"]
+    assert {str(dtype).lower() for dtype in found.dtypes} == {"float64"}
+    if output == "pandas":
+        assert list(found.index) == list("abcd")
+
+
+SCALED = [0.0, 0.5, np.nan, 1.0]
+OWN_TYPES = {
+    "pandas": {"sex": pd.CategoricalDtype(["x", "f", "m"]), "code": "Int8"},
+    "polars": {"sex": pl.Enum(["x", "f", "m"]), "code": pl.Int8},
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_scaled_frames_keep_the_index_and_the_types_of_categories(library):
+    frame = FRAMES[library](ROWS)
+    frame = frame.astype(OWN_TYPES[library]) if library == "pandas" else frame.cast(OWN_TYPES[library])
+    if library == "pandas":
+        frame.index = pd.Index([7, 7, 3, 1])
+    found = SchemaScaler(SCHEMA).set_output(transform=library).fit_transform(frame)
+    assert list(found.columns) == ["age", "sex", "code"]
+    np.testing.assert_array_equal(found["age"].to_numpy(), SCALED)
+    for name in ("sex", "code"):
+        assert found[name].dtype == frame[name].dtype
+        assert found[name].equals(frame[name])
+    if library == "pandas":
+        assert list(found.index) == [7, 7, 3, 1]
+    assert found["age"].dtype == ("float64" if library == "pandas" else pl.Float64)
+    assert list(frame.columns) == ["code", "sex", "age"]  # the rows are left as they are
+
+
+@pytest.mark.parametrize(
+    ("given", "output"), [("array", "pandas"), ("array", "polars"), ("polars", "pandas"), ("pandas", "polars")]
+)
+def test_scaled_categories_of_another_library_have_declared_types(given, output):
+    rows = (
+        pd.DataFrame(ROWS)[["age", "sex", "code"]].astype(object).to_numpy()
+        if given == "array"
+        else FRAMES[given](ROWS)
+    )
+    scaler = SchemaScaler(SCHEMA).set_output(transform=output)
+    found, none = scaler.fit_transform(rows), scaler.fit_transform(rows[:0])
+    np.testing.assert_array_equal(found["age"].to_numpy(), SCALED)
+    np.testing.assert_array_equal(found["code"].to_numpy(), [1.0, 2.0, 7.0, 1.0])
+    assert [None if pd.isna(value) else value for value in found["sex"].to_list()] == ["f", "x", None, "m"]
+    assert dict(zip(found.columns, found.dtypes, strict=True)) == dict(zip(none.columns, none.dtypes, strict=True))
+
+
+def test_texts_among_declared_numbers_do_not_change_a_columns_type():
+    rows = np.array([[20.0, "m", "text"], [30.0, 5, 2]], dtype=object)
+    found = SchemaScaler(SCHEMA).set_output(transform="polars").fit_transform(rows)
+    assert found.schema == {"age": pl.Float64, "sex": pl.String, "code": pl.Float64}
+    assert found["sex"].to_list() == ["m", None]
+    np.testing.assert_array_equal(found["code"].to_numpy(), [np.nan, 2.0])
+
+
+def test_a_scaled_frame_trains_the_same_model_as_a_scaled_array():
+    rows, labels = pd.DataFrame({name: values * 20 for name, values in ROWS.items()}), ["no", "yes", "no", "yes"] * 20
+    scaler = SchemaScaler(SCHEMA).fit(rows)
+    models = [
+        make_pipeline(
+            SchemaScaler(SCHEMA).set_output(transform=output),
+            SGBDTClassifier(schema=scaler.schema_out_, n_estimators=4, random_state=0),
+        ).fit(rows, labels)
+        for output in ("default", "pandas", "polars")
+    ]
+    for model in models[1:]:
+        assert model[-1].feature_names_in_.tolist() == ["age", "sex", "code"]
+        np.testing.assert_array_equal(model.decision_function(rows), models[0].decision_function(rows))
 
 
 def test_a_uniform_schema_takes_the_names_of_the_frame():

@@ -11,7 +11,7 @@ from ledgerwood.verification.auditing import Scores, roc_band
 
 
 @pytest.mark.slow  # a rate of error, by enumeration or many audits
-@pytest.mark.parametrize("band", ["relative", "dkw"])
+@pytest.mark.parametrize("band", ["berk_jones", "relative", "dkw"])
 @pytest.mark.parametrize("discrete", [False, True])
 def test_all_thresholds_are_covered_at_once(band, discrete):
     """400 draws of 300 and 200 scores, seed fixed beforehand; misses at most alpha and three standard errors (.045)."""
@@ -36,10 +36,24 @@ def test_all_thresholds_are_covered_at_once(band, discrete):
 def test_relative_errors_stay_bounded_in_the_tail():
     rng = np.random.default_rng(20_260_722)
     scores = Scores(rng.normal(2.0, 1.0, 100_000), rng.normal(0.0, 1.0, 100_000))
+    assert repr(scores) == "Scores(<100000 with the row>, <100000 without>)"
     relative, absolute = (roc_band(scores, alpha=0.05, band=band) for band in ("relative", "dkw"))
     at = np.searchsorted(relative.thresholds, stats.norm.isf(1e-4))  # ten false alarms are to be expected
     assert relative.false_upper[at] < 5e-4 < absolute.false_upper[at]
     assert relative.epsilon(1e-5) > absolute.epsilon(1e-5) > 0.0
+
+
+def test_the_exact_band_shows_most_and_its_profile_agrees_with_its_epsilon():
+    rng = np.random.default_rng(20_261_132)
+    scores = Scores(rng.laplace(1.0, 1.0, 20_000), rng.laplace(0.0, 1.0, 20_000))
+    exact, relative = (roc_band(scores, alpha=0.05, band=band) for band in ("berk_jones", "relative"))
+    assert 1.0 > exact.epsilon(0.0) > relative.epsilon(0.0)
+    assert exact.delta(0.0) <= 1.0 - math.exp(-0.5)  # the total variation of the pair
+    for epsilon in (0.0, 0.3, 0.7):
+        least = exact.delta(epsilon)
+        assert least > 0.0
+        assert exact.epsilon(least) == pytest.approx(epsilon, abs=1e-4)
+    assert exact.delta(1.0) == 0.0
 
 
 def test_the_best_threshold_is_read_off_validly():

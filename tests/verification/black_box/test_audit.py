@@ -136,7 +136,7 @@ def test_a_breach_is_found_early_and_a_right_mechanism_is_heard_to_the_end():
     assert found.scores is None  # bands of a ROC need a number of scores that is fixed
     right = run(laplace(1.0), stop="rejected")
     assert not right.rejected
-    assert right.bounds[0].samples == 40_000
+    assert right.bounds[0].samples == 100_000  # five times n
     assert right.scores is not None
     event = run(normal(SIGMA / 3), GaussianEvent(noise_multiplier=SIGMA, adjacency=A), stop="rejected")
     assert event.rejected

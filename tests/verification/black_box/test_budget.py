@@ -9,6 +9,7 @@ from ledgerwood import Adjacency, Budget
 from ledgerwood.errors import AuditFailed, InvalidParameter
 from ledgerwood.verification import assert_dp, audit
 from ledgerwood.verification.black_box import draws
+from ledgerwood.verification.black_box.budget import unlimited
 
 ONE = Budget(epsilon=1.0, delta=0.0, adjacency=Adjacency.ADD_REMOVE)
 
@@ -41,9 +42,10 @@ def test_no_more_is_drawn_than_was_allowed_and_what_was_left_out_is_said(most, s
     sampler = Counting()
     pair = (0.0, 1.0) if pairs is None else None
     found = audit(sampler, pair, pairs=pairs, claim=ONE, n=20_000, max_draws=most, rng=1, stop=stop)
+    asked = "instead of the 40,000" if stop == "never" else "instead of the 100,000"
     assert sampler.drawn == found.samples <= most
     assert found.bounds[0].samples <= most // 2
-    assert any(f"max_draws={most:,}" in note and "instead of the 40,000" in note for note in found.notes)
+    assert any(f"max_draws={most:,}" in note and asked in note for note in found.notes)
     assert found.rejected or most < 5_000
 
 
@@ -82,3 +84,9 @@ def test_too_small_a_limit_says_what_is_needed(monkeypatch):
 def test_assertions_take_the_same_limits():
     with pytest.raises(AssertionError):
         assert_dp(Counting(), pair=(0.0, 1.0), claim=ONE, max_draws=8_000)
+
+
+@pytest.mark.parametrize(("n", "learn"), [(1_000, 1_000), (5_000, 2_000), (20_000, 2_000), (50_000, 5_000)])
+def test_a_test_that_may_stop_early_learns_from_a_tenth_or_from_two_thousand(n, learn):
+    sizes = unlimited(n, "rejected")
+    assert (sizes.learn, sizes.fit_first, sizes.choose(1), sizes.n) == (learn, learn, 3 * learn, 5 * n // 2)

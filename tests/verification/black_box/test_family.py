@@ -10,9 +10,9 @@ from scipy import stats
 from ledgerwood import Adjacency, Composed, GaussianEvent, LaplaceEvent, PoissonSampled, Repeated
 from ledgerwood.accounting.costs import gdp
 from ledgerwood.accounting.pricing import price
+from ledgerwood.pages.html import render
 from ledgerwood.report.audits.pages import mechanism_page
 from ledgerwood.report.audits.running import run_mechanism_audit
-from ledgerwood.report.pages.html import render
 from ledgerwood.verification import audit
 from ledgerwood.verification.auditing import ClaimedCurve
 from ledgerwood.verification.black_box import auditor

@@ -20,7 +20,7 @@ from ledgerwood.trainers import (
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.verification.canaries.fitting import OwnFits
 from ledgerwood.verification.canaries.rows import AuditRows, audit_rows, canary_cells
-from ledgerwood.verification.canaries.scores import CanaryScores, _chosen, _log_law
+from ledgerwood.verification.canaries.scores import CanaryScores, _allocated_ratio, _chosen, _log_law
 from ledgerwood.verification.canaries.theory import mu_of_price
 
 LABEL = Numeric("y", -1.0, 1.0)
@@ -199,3 +199,11 @@ def test_what_was_chosen_is_found_among_the_candidates_again() -> None:
             query = LabelledSplits(structure=root, tests=tests, classes=3)
             value = LabelledTests(tests=taken, labels=np.array([left, right]))
             assert _chosen(query, value).tolist() == [place * 9 + left * 3 + right]
+
+
+@pytest.mark.parametrize(("selected", "steps", "scored"), [(1, 4, 4), (2, 5, 5), (2, 5, 3), (3, 4, 2), (4, 4, 4)])
+def test_an_allocation_s_ratio_is_the_mean_over_all_choices_of_steps(selected, steps, scored):
+    logs = np.random.default_rng(3).normal(size=(scored, 6))
+    ratios = np.vstack([np.exp(logs), np.ones((steps - scored, 6))])
+    chosen = [ratios[list(each)].prod(axis=0) for each in itertools.combinations(range(steps), selected)]
+    assert np.exp(_allocated_ratio(list(logs), selected, steps)) == pytest.approx(np.mean(chosen, axis=0))

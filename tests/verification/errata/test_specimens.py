@@ -217,5 +217,5 @@ def test_the_librarys_models_differ_in_their_released_values_only(specimen, publ
         model = SGBDTRegressor(epsilon=1.0, schema=schema, n_estimators=3, max_depth=3, random_state=1)
         shown.append(public_part(model, table, table[:, -1]))
     assert shown[0] == shown[1]
-    assert shown[0][1] == ["initial_score", "values"]
+    assert shown[0][1] == ["initial_score", "noise", "values", "weights"]
     assert np.shape(shown[0][0]["feature"]) == (3, 7)

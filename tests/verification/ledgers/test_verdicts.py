@@ -22,6 +22,7 @@ from ledgerwood.accounting import (
     PrivacyUnit,
     ProfileEvent,
     PureEvent,
+    RandomAllocation,
     RenyiFilter,
     Repeated,
     ReplaceOneSampled,
@@ -186,6 +187,28 @@ def test_renyi_divergences_of_samples_have_both_bounds(tmp_path):
         verify_ledger(edited(lines, tmp_path, charge={"divergence": 0.99 * found.charge}))
 
 
+@pytest.mark.slow  # the verifier bounds many plans from both sides
+@pytest.mark.parametrize(
+    "event",
+    [
+        RandomAllocation(gaussian(2.0), selected=2, steps=6),
+        Composed((Repeated(RandomAllocation(laplace(3.0), selected=2, steps=5), count=2), gaussian(2.0))),
+    ],
+)
+def test_an_allocation_of_several_steps_is_held_to_its_blocks(event, tmp_path):
+    """Its lower bound is far off, but a charge that the blocks do not explain is not confirmed by them."""
+    lines = book(event)
+    honest = verify_ledger(LedgerRecord.from_lines(tuple(lines))).verdicts[0]
+    assert honest.verdict == "confirmed"
+    assert honest.lower <= honest.charge
+    assert honest.upper <= 1.01 * honest.charge
+    for share in (0.995, 0.96):
+        less = verify_ledger(stated(event, tmp_path, share * honest.charge)).verdicts[0]
+        assert (less.verdict, less.charge < less.upper) == ("unconfirmed", True)
+    with pytest.raises(LedgerCorrupted, match="is below"):
+        verify_ledger(stated(event, tmp_path, 0.5 * honest.lower))
+
+
 def test_what_is_not_bounded_is_unconfirmed_and_counts_as_infinite(tmp_path):
     """Divergences at orders that are far too small for the delta say nothing of the losses."""
     event = Composed((from_json(to_json(laplace(1e7))), PureEvent(epsilon=0.1, adjacency=A)))
@@ -238,6 +261,7 @@ def test_the_ranges_are_those_of_the_librarys_constructors():
         "DiscreteGaussianEvent": {"type": "DiscreteGaussianEvent", "scale": 2.0, "sensitivity": 1, "adjacency": "add-remove"},
         "SkellamEvent": {"type": "SkellamEvent", "variance": 9.0, "sensitivity": 1, "adjacency": "add-remove"},
         "SkellamVectorEvent": {"type": "SkellamVectorEvent", "variance": 9.0, "l2_sensitivity": 2.0, "adjacency": "add-remove"},
+        "GaussianMixtureEvent": {"type": "GaussianMixtureEvent", "shifts": [1.0, 2.0], "probabilities": [0.2, 0.05], "noise_multiplier": 2.0, "adjacency": "add-remove"},
         "StaircaseEvent": {"type": "StaircaseEvent", "epsilon": 1.0, "inner_width": 0.5, "adjacency": "add-remove"},
         "TruncatedLaplaceEvent": {"type": "TruncatedLaplaceEvent", "noise_multiplier": 1.0, "bound": 9.0, "adjacency": "add-remove"},
         "GDPEvent": {"type": "GDPEvent", "mu": 1.0, "adjacency": "add-remove"},
@@ -247,6 +271,7 @@ def test_the_ranges_are_those_of_the_librarys_constructors():
         "ReplaceOneSampled": {"type": "ReplaceOneSampled", "event": to_json(laplace(1.0, R)), "add_remove": to_json(laplace(2.0)), "sampling_rate": 0.5},
         "RepeatedSelection": {"type": "RepeatedSelection", "event": to_json(laplace(1.0)), "shape": 1.0, "stopping_rate": 0.5},
         "PoissonSelection": {"type": "PoissonSelection", "event": to_json(laplace(1.0)), "mean": 2.0},
+        "RandomAllocation": {"type": "RandomAllocation", "event": to_json(laplace(1.0)), "selected": 1, "steps": 2**30},
         "FixedSizeSampled": {"type": "FixedSizeSampled", "event": to_json(laplace(1.0, R)), "sample_size": 1, "population": 2**53},
         "Repeated": {"type": "Repeated", "event": to_json(laplace(1.0)), "count": 2},
     }  # fmt: skip

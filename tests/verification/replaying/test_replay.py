@@ -21,6 +21,7 @@ from ledgerwood.curator import (
     Table,
     gain_range,
 )
+from ledgerwood.curator.allocated import AllocatedRounds
 from ledgerwood.curator.inputs.encoding import encode_features
 from ledgerwood.curator.rounds import CuratorGroups, CuratorRound
 from ledgerwood.curator.tables.columns import AbstractRows
@@ -39,6 +40,7 @@ from ledgerwood.mechanisms import (
     SeededRandom,
     UtilityRange,
 )
+from ledgerwood.mechanisms.exact.allocations import RowAllocation
 from ledgerwood.recording.points import with_body
 from ledgerwood.trainers import SGBDTRegressor
 from ledgerwood.verification import Neighbour, Replay, added, duplicated, permuted, removed, replaced, replay
@@ -197,6 +199,34 @@ def test_the_changed_row_moves_its_own_group_only(neighbour):
         moving = {call.purpose[:7] for call in found.calls if call.share}
         assert moving == {f"group {group}"}
     assert replay(grouped, DATA, neighbour, sampled=False).largest_share == 0.0
+
+
+def allocated(data, *, selected=2, steps=4, times=1, repeat=1):
+    """Trees whose rows are allocated to them; `repeat` releases a step."""
+    event = lw.RandomAllocation(lw.Repeated(event_of(), count=repeat), selected=selected, steps=steps)
+    ledger, grant = granted(lw.Repeated(event, count=times))
+    curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(7))
+    released = []
+    for number in range(times):
+        with curator.open_allocation(event, purpose=f"trees {number}") as trees:
+            for tree in range(steps):
+                with trees.step() as round_:
+                    for turn in range(repeat):
+                        purpose = f"tree {tree}, turn {turn}"
+                        release = round_.release(query(one_split(1, 3 + turn)), NOISE, purpose=purpose)
+                        released.append(release.real)
+    return released, ledger
+
+
+@pytest.mark.parametrize("neighbour", [FAR, LESS], ids=["added", "removed"])
+def test_the_changed_row_moves_steps_of_an_allocation_where_it_is_in_them(neighbour):
+    inside = replay(lambda data: allocated(data, times=2), DATA, neighbour)
+    outside = replay(allocated, DATA, neighbour, sampled=False)
+    assert inside.ok, inside
+    assert outside.ok, outside
+    assert [call.share > 0 for call in inside.calls if call.kind == "release"] == [True] * 8
+    assert {"open_allocation", "allocate", "step", "allocated"} <= {call.kind for call in inside.calls}
+    assert outside.largest_share == 0.0
 
 
 def cells_of(data):
@@ -536,23 +566,72 @@ def test_a_curator_that_releases_more_than_was_drawn_is_found(monkeypatch):
 
 @pytest.mark.parametrize(
     ("drawing", "fit"),
-    [("sample", lambda data: grown(data, rate=0.5)), ("assign", lambda data: grouped(data, times=2))],
+    [
+        ("sample", lambda data: grown(data, rate=0.5)),
+        ("assign", lambda data: grouped(data, times=2)),
+        ("allocate", lambda data: allocated(data, selected=1, steps=2, times=2)),
+    ],
 )
 def test_rows_that_are_drawn_once_for_all_calls_are_found(drawing, fit, monkeypatch):
     """Each call was paid for as a sample, or an assignment, of its own."""
     kept = {}
 
     def once(plain):
-        def drawn(table, public, source):
+        def drawn(table, *public):  # the source comes last
             if id(table) not in kept:
-                kept[id(table)] = plain(table, public, source)
-            return kept[id(table)].copy()
+                kept[id(table)] = plain(table, *public)
+            return kept[id(table)] if drawing == "allocate" else kept[id(table)].copy()
 
         return drawn
 
     broken(monkeypatch, AbstractRows, drawing, once)
     text = faults(replay(fit, DATA, FAR))
     assert f"{drawing}: stated at least 4 random words; found 0" in text
+
+
+def test_a_row_in_more_steps_than_it_is_allocated_to_is_found(monkeypatch):
+    """One row comes back in the last step: its loss is that of three steps, and two were paid for."""
+    plain = RowAllocation.members
+
+    def again(allocation, step):
+        rows = plain(allocation, step)
+        if step == 3:
+            rows[0] = True
+        return rows
+
+    monkeypatch.setattr(RowAllocation, "members", again)
+    # Under some seeds the row is in the last step anyway, and nothing is wrong.
+    found = [replay(lambda data, seed=seed: seeded(data, seed), DATA, FAR) for seed in range(6)]
+    texts = [faults(each) for each in found if not each.ok]
+    assert texts
+    assert all("allocated: stated each row in 2 of 4 steps; found a row in 3 of the first 4" in text for text in texts)
+
+
+def seeded(data, seed):
+    event = lw.RandomAllocation(event_of(), selected=2, steps=4)
+    _, grant = granted(event)
+    curator = Curator(Table.from_data(*data, SCHEMA, loss="squared", bins=8), grant, SeededRandom(seed))
+    with curator.open_allocation(event, purpose="trees") as trees:
+        return [trees.step().release(query(one_split(1, 3)), NOISE, purpose=f"tree {t}").real for t in range(4)]
+
+
+def test_a_row_in_fewer_steps_than_it_is_allocated_to_is_found(monkeypatch):
+    plain = RowAllocation.members
+    monkeypatch.setattr(RowAllocation, "members", lambda own, step: plain(own, step) & (step < 2))
+    text = faults(replay(allocated, DATA, FAR))
+    assert "allocated: stated each row in 2 of 4 steps; found a row in 0 of the first" in text
+
+
+def test_a_step_that_is_carried_out_twice_is_found(monkeypatch):
+    plain = AllocatedRounds.step
+
+    def stuck(rounds):
+        rounds._done = min(rounds._done, 1)
+        return plain(rounds)
+
+    monkeypatch.setattr(AllocatedRounds, "step", stuck)
+    text = faults(replay(allocated, DATA, FAR))
+    assert "allocated: stated step 2 of the allocation; found step 1" in text
 
 
 def test_noise_from_a_seed_that_was_used_before_is_found(monkeypatch):

@@ -51,6 +51,7 @@ from ledgerwood.curator import (
     LeafMoments,
     LeafQuery,
     LeafRatios,
+    ListedCounts,
     PredictionFit,
     RowCount,
     ScoreCounts,
@@ -178,6 +179,7 @@ SUMS = [
     ("columns", HISTOGRAM),
     ("columns", OUTSIDE),
     ("undeclared", ValueCounts(column=0, edges=(0.0, 0.5, 1.0))),
+    ("undeclared", ListedCounts(column=1, categories=("v", "w", "u"))),
 ]
 CHOICES = [
     ("trees", SplitGains(structure=ROOT, tests=TESTS, **GAIN), EXPONENTIAL),
@@ -222,7 +224,7 @@ def table_of(kind, data):
         case "columns":
             return ColumnTable.from_data(X, NUMBERS, y=y, keys={"key": X[:, 1].tolist()})
         case "undeclared":
-            types = (TypedColumn("a", "numeric"), TypedColumn("kind", "string"))
+            types = (TypedColumn("a", "numeric"), TypedColumn("kind", "text"))
             return UndeclaredTable.from_data(X, y, TypedColumns(features=types, target=TypedColumn("y", "numeric")))
         case "classes":
             return Table.from_data(X, y, CLASSES, loss="logistic", bins=BINS)

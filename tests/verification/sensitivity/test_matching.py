@@ -94,7 +94,7 @@ def test_what_differs_is_what_a_count_of_the_rows_says(rows, others):
         ({"X": [1]}, {"X": [1]}, "data is a dict: rows are matched by value in arrays"),
         ((np.zeros((3, 2)), np.zeros(2)), (np.zeros((3, 2)), np.zeros(3)), r"data: arrays of \[3, 3, 2\] rows"),
         (np.zeros((3, 2)), np.zeros((3, 3)), "the neighbour has 3 columns of values, the data 2"),
-        (np.array([None, []], object), np.array([None], object), "a value cannot be: unhashable type"),
+        (np.array([None, []], object), np.array([None], object), "a value cannot be: .*unhashable type"),
         (np.arange(4), np.arange(1, 6), "has 2 rows that the data do not have, and lacks 1 of theirs"),
         ((), (), r"data: arrays of \[\] rows"),
     ],

@@ -139,6 +139,14 @@ def test_a_classifier_as_it_has_to_be_passes(classes):
     assert assert_trainer(MajorityClassifier(schema=schema))["learns"].verdict == "passed"
 
 
+def test_a_classifier_whose_classes_have_weights_is_held_to_what_it_learns_without_them():
+    from ledgerwood.verification.testing.trainer_checks import TrainerKit
+
+    target = lw.Categorical("label", ("no", "yes"), weights=(1.0, 1000.0))
+    schema = lw.Schema(features=(lw.Numeric("a", 0, 1),), target=target)
+    assert "of rows right" in TrainerKit.of(MajorityClassifier(schema=schema), 40, alpha=0.01, seed=0).learns()
+
+
 @pytest.mark.slow  # a hundred fits
 def test_a_trainer_as_it_has_to_be_passes():
     report = assert_trainer(MeanRegressor())

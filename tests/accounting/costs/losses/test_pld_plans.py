@@ -21,7 +21,8 @@ from ledgerwood.accounting import (
     price,
 )
 from ledgerwood.accounting.costs import gdp
-from ledgerwood.accounting.costs.losses import curve, lattice, plans
+from ledgerwood.accounting.costs.losses import dots as lines
+from ledgerwood.accounting.costs.losses import joint, lattice, plans
 
 A = Adjacency.ADD_REMOVE
 
@@ -183,7 +184,7 @@ def test_one_law_lies_above_and_one_below_the_whole_profile(leaf, multiplier, ra
     event = sampled(leaf(multiplier), rate)
     other = Direction.ADD if direction is Direction.REMOVE else Direction.REMOVE
     for above in (True, False):
-        dots = curve.dots(event, direction, step, math.log(1e-20), above, 64.0)
+        dots = lines.dots(event, direction, step, math.log(1e-20), 64.0, below=None if above else joint.BELOW)
         law = lattice.law(dots, tilt=0.0, above=above)
         masses = law.mass * math.exp(law.log_scale)
         for t in (-1.7, -0.31, -0.0123, 0.0, 0.0077, 0.09, 0.5, 1.3):

@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import quad
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.events import Event, GaussianEvent, LaplaceEvent, PureEvent
+from ledgerwood.accounting.events import Event, GaussianEvent, LaplaceEvent, PureEvent, ReplaceOneSampled
 from ledgerwood.accounting.events.sampled import poisson
 
 R = Adjacency.REPLACE_ONE
@@ -73,3 +73,14 @@ def test_the_present_and_the_replaced_profile_are_mixed() -> None:
     found = math.exp(poisson.log_amplified(np.array([t]), q, changed, present)[0])
     assert found == pytest.approx(wanted, rel=1e-12)
     assert poisson.log_amplified(np.array([np.inf]), q, changed, present)[0] == -math.inf
+
+
+@pytest.mark.parametrize("rate", [0.8125, 0.9375, 0.99])
+def test_rounding_below_no_loss_at_all_is_no_error(rate):
+    event = ReplaceOneSampled(
+        GaussianEvent(noise_multiplier=1.0, adjacency=Adjacency.REPLACE_ONE),
+        add_remove=GaussianEvent(noise_multiplier=1.0, adjacency=Adjacency.ADD_REMOVE),
+        sampling_rate=rate,
+    )
+    assert (event.renyi([1.25, 2.0, 64.0]) > 0.0).all()
+    assert (event.log_profile([0.0, 1e-9], direction=Direction.ADD) < 0.0).all()

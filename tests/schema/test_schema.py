@@ -22,6 +22,12 @@ FULL = Schema(
 )
 
 
+WITH_WEIGHTS = """{
+    "every": {"numeric": "a", "low": 0, "high": 1},
+    "target": {"categorical": "y", "categories": ["x", "z"], "weights": %s}
+}"""
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -30,6 +36,7 @@ FULL = Schema(
         Schema.uniform(0, 1, weight_bound=0.3),
         replace(FULL, weight_bound=8),
         Schema.uniform(0.0, 5.0, n_features=3, target=Categorical("y", ("no", "yes"))),
+        Schema.uniform(0.0, 5.0, target=Categorical("y", ("no", "yes", "perhaps"), weights=(1, 5.5, 0.1))),
     ],
 )
 def test_a_schema_comes_back_from_its_json(schema):
@@ -46,6 +53,11 @@ def test_a_schema_comes_back_from_its_json(schema):
         '{"features": [{"numeric": "a", "low": 0, "high": 1e999}]}',
         '{"features": [{"numeric": "a", "low": 0, "high": 1}], "weight_bound": "8"}',
         '{"features": [{"numeric": "a", "low": 0, "high": 1}], "weight_bound": 0}',
+        '{"features": [{"numeric": "a", "low": 0, "high": 1, "weights": [1]}]}',
+        '{"features": [{"categorical": "a", "categories": ["x"], "weights": [1]}]}',
+        '{"every": {"numeric": "a", "low": 0, "high": 1}, "target": {"categorical": "y", "weights": [1, 0]}}',
+        WITH_WEIGHTS % '"balanced"',
+        WITH_WEIGHTS % "[1, 0]",
     ],
 )  # fmt: skip
 def test_text_that_is_not_a_schema_is_refused(text):
@@ -156,3 +168,41 @@ def test_a_range_whose_steps_are_no_numbers_is_refused(high):
     with pytest.raises(InvalidParameter, match="a finite width of at least 1e-300"):
         Numeric("a", 0.0, high)
     assert Numeric("a", 0.0, 1e-300).high == 1e-300
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ((1.0,), "must be 2 numbers, one for each category"),
+        ((1.0, 2.0, 3.0), "must be 2 numbers"),
+        ((1.0, 0.0), "must be > 0"),
+        ((1.0, -2.0), "must be > 0"),
+        ((1.0, math.inf), "must be a finite real number"),
+        ((1.0, math.nan), "must be a finite real number"),
+        ((1.0, "2"), "must be a finite real number"),
+        ((1.0, True), "must be a finite real number"),
+        ((1.0, 1025.0), "the largest is at most 1,024 times the smallest"),
+        (3.0, "must be a sequence"),
+        ("balanced", "one public number for each category, such as"),
+        ({"no": 1.0, "yes": 2.0}, "in the order of the categories"),
+    ],
+)
+def test_weights_of_classes_are_public_numbers_one_for_each(weights, words):
+    with pytest.raises(InvalidParameter, match=words):
+        Categorical("y", ("no", "yes"), weights=weights)
+
+
+def test_weights_of_classes_are_of_a_target():
+    weighted = Categorical("y", ("no", "yes"), weights=[1, 4])
+    assert weighted.weights == (1.0, 4.0)
+    assert weighted.relative_weights == (0.25, 1.0)
+    assert Categorical("y", ("no", "yes")).relative_weights == (1.0, 1.0)
+    assert Categorical("y", ("no", "yes"), weights=(1.0, 1024.0)).relative_weights == (2.0**-10, 1.0)
+    schema = Schema.uniform(0.0, 1.0, target=weighted)
+    assert (schema.weighted, schema.class_weights) == (True, (1.0, 4.0))
+    assert schema.resolved(3).class_weights == (1.0, 4.0)
+    assert not FULL.weighted
+    assert replace(FULL, weight_bound=2.0).weighted
+    assert "weights" not in Schema.uniform(0.0, 1.0, target=Categorical("y", ("no", "yes"))).to_json()
+    with pytest.raises(SchemaError, match="the feature 'y' has weights=.*weights are of a target's classes"):
+        Schema(features=(weighted,), target=Numeric("z", 0, 1))

@@ -23,16 +23,9 @@ from ledgerwood.errors import CalibrationFailed, InvalidParameter, PrivacyWarnin
 from ledgerwood.mechanisms import SeededRandom
 from ledgerwood.trainers import SGBDTClassifier, SGBDTRegressor
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES
-from ledgerwood.trainers.base.schema_purchase import (
-    NO_CODE,
-    NO_TEXT,
-    PER_BIN,
-    SURELY,
-    SchemaPurchase,
-    bin_edges,
-    likely_range,
-    some_classes,
-)
+from ledgerwood.trainers.estimated.classes import NO_CODE, NO_TEXT, some_classes
+from ledgerwood.trainers.estimated.purchase import PER_BIN, SURELY, SchemaPurchase
+from ledgerwood.trainers.estimated.ranges import bin_edges, likely_range
 from ledgerwood.verification import verify_ledger
 
 EPSILON, DELTA = 1.0, 1e-6

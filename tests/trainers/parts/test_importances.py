@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ledgerwood.ensemble import Ensemble, SplitTests, Tree, TreeStructure
-from ledgerwood.reading.importances import feature_importances
+from ledgerwood.trainers.parts.importances import feature_importances
 
 
 def chosen(*tests: tuple[int, int]) -> SplitTests:
