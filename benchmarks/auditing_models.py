@@ -1,13 +1,15 @@
 """Audits of trained models: lower bounds of the five systems next to their claims; counts bounds above the claim.
 
-Run: python -m benchmarks.auditing_models [--only sgbdt systems power released one] [--quick] [--save file]
+Run: python -m benchmarks.auditing_models [--only PART ...] [--quick] [--save file]
 
 `sgbdt` is the figure of one training: epsilon 4 at delta 1e-5, 1000 canaries in disjoint cells of ten binary features,
 public trees fixed to one feature a level at depth 10, and the trainer's own random trees beside; mean over 20 seeds.
 `systems` audits each of the five systems 100 times at alpha 1e-3, and counts bounds above the claim; `power` gives each
 of them more canaries once. `released` audits four learners that other people might write, two of them broken, by their
 predictions and by what their fitted objects show, and counts how often the correct ones are refuted. `one` audits each
-system's default, and one tree of it. Seeds fix coins, ties and seeds of the estimators; all are below.
+system's default, and one tree of it. `worst` is `benchmarks.auditing_worst`: bounds beside what no attack is expected
+to exceed. `foreign` is `benchmarks.auditing_foreign`: models of others. Seeds fix coins, ties and seeds of the
+estimators; all are below.
 """
 
 import argparse
@@ -21,7 +23,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.auditing_foreign import foreign, print_foreign
 from benchmarks.auditing_learners import SGD_CLAIM, NoisyGaussianNB, NoisySGD
+from benchmarks.auditing_worst import print_worst, worst
 from benchmarks.measuring import keep
 from ledgerwood import Adjacency, Budget, Categorical, Numeric, Schema, price
 from ledgerwood.trainers import (
@@ -33,7 +37,7 @@ from ledgerwood.trainers import (
 )
 from ledgerwood.verification import ModelAudit, audit_model
 
-PARTS = ("sgbdt", "systems", "power", "released", "one")
+PARTS = ("sgbdt", "systems", "power", "released", "one", "worst", "foreign")
 SEEDS = range(9001, 9021)
 RUNS, QUICK_RUNS = 100, 5
 RUN_SEED = 40_000
@@ -329,6 +333,8 @@ SHOWN = {
     "power": print_power,
     "released": print_released,
     "one": print_one,
+    "worst": print_worst,
+    "foreign": print_foreign,
 }
 
 
@@ -346,7 +352,10 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     asked = parser.parse_args()
     console = Console()
-    parts = {"sgbdt": sgbdt, "systems": every_system, "power": more_canaries, "released": released, "one": one}
+    parts = {
+        "sgbdt": sgbdt, "systems": every_system, "power": more_canaries, "released": released, "one": one,
+        "worst": worst, "foreign": foreign,
+    }  # fmt: skip
     for name in asked.only:
         found = {name: parts[name](console, quick=asked.quick)}
         show(found, console)

@@ -1,16 +1,18 @@
 """The recommended trees on every table of the data folder, beside the five systems and peers: docs/benchmarks/utility.
 
-Run: LEDGERWOOD_DATA=folder python -m benchmarks.boosting [--study targets tables levers classes rare]
-     [--data name ...] [--model name ...] [--epsilon e ...] [--seeds 5] [--quick] [--save file]
+Run: LEDGERWOOD_DATA=folder python -m benchmarks.boosting [--study targets tables rows levers classes rare]
+     [--data name ...] [--model name ...] [--epsilon e ...] [--seeds 5] [--anew] [--quick] [--save file]
 
 * targets: Adult and Abalone with declared ranges, five folds, delta 5e-8.
 * tables: every table with true ranges as bounds, delta 1e-6, 30 % of the rows held out, one split a seed.
+* rows: some of the same tables with fewer training rows, and the same rows held out.
 * levers: the same tables, and the defaults without one lever at a time.
 * classes: tables of 5, 10 and 26 classes, by accuracy.
 * rare: tables where few rows are positive, by AUC and average precision.
 
 All models see the same splits, and the score of each split is kept, so that two models are compared split by split.
-All noise is `SecureRandom`'s. What the file has already stays, but for what is measured anew.
+All noise is `SecureRandom`'s. It goes on where the file stops, or with --anew from the start. A model whose fit takes
+more than 5 CPU seconds is measured on three splits, not on five; the recommended trees always on all.
 """
 
 import argparse
@@ -18,21 +20,22 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import average_precision_score, r2_score, roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks import data_sets, whole_tables
+from benchmarks import boosting_peers, data_sets, whole_tables
 from benchmarks.measuring import Split, coded, folds, holdouts, is_numeric
 from benchmarks.utility import WIDTH
+from ledgerwood import Categorical
 from ledgerwood.errors import PrivacyWarning
 from ledgerwood.trainers import (
     DPBoostClassifier,
@@ -63,6 +66,7 @@ LEVERS: dict[str, dict[str, Any]] = {
     "all levers": {},
     "features in turn": {"feature_choice": "cycle"},
     "even candidates only": {"candidates": "even"},
+    "without spread candidates": {"n_spread_candidates": 0},
     "two features a tree": {"features_per_tree": 2},
     "depth 4": {"max_depth": 4},
     "as many trees at every budget": {"n_estimators": 512},
@@ -71,7 +75,9 @@ LEVERS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 """Parameters of `OURS` that take a lever away."""
-PLAIN, TRIVIAL = "not private", "trivial"
+PLAIN = "not private"
+SLOW, FEW = 5.0, 3
+"""CPU seconds of a fit beyond which a model is measured on so few splits."""
 Found = dict[str, Any]
 
 
@@ -119,8 +125,25 @@ def accuracy(model: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
     return float(np.mean(model.predict(X) == y))
 
 
+def five_folds(rows: int, seeds: int) -> Iterator[Split]:
+    """The first of five folds, as many as seeds are asked for."""
+    return islice(folds(rows, 1), seeds)
+
+
+def shortened(kept: int) -> Callable[[int, int], Iterator[Split]]:
+    """Splits with the held-out rows of all others, and a given number of the training rows."""
+
+    def splits(rows: int, seeds: int) -> Iterator[Split]:
+        for seed, (train, test) in enumerate(holdouts(rows, seeds)):
+            yield np.sort(np.random.default_rng((seed, kept)).permutation(train)[:kept]), test
+
+    return splits
+
+
 def whole(name: str) -> Task:
     """A table with true ranges."""
+    if name in whole_tables.SEVERAL:
+        return of_classes(name, None)
     numeric = name in whole_tables.NUMBERS
     score, measure = (explained, "R2") if numeric else (area, "AUC")
     return Task(lambda: whole_tables.load(name), holdouts, 1e-6, score, measure)
@@ -143,12 +166,21 @@ def scarce(name: str, share: float) -> data_sets.Data:
 
 SMALL = ("breast_w", "credit_german", "mushroom", "vote")
 """Tables on which all models are alike, or the noise of a fit is larger than what a lever does."""
+LARGE = ("adult", "electricity", "magic_telescope", "california_housing", "pol", "credit_default")
+SHORTER = (500, 1_500, 4_500)
+"""Numbers of training rows; what all of them give is in the study of tables."""
 STUDIES: dict[str, dict[str, Task]] = {
     "targets": {
-        "adult": Task(lambda: data_sets.load("adult"), folds, 5e-8, area, "AUC"),
-        "abalone": Task(lambda: data_sets.load("abalone"), folds, 5e-8, error, "RMSE"),
+        "adult": Task(lambda: data_sets.load("adult"), five_folds, 5e-8, area, "AUC"),
+        "abalone": Task(lambda: data_sets.load("abalone"), five_folds, 5e-8, error, "RMSE"),
     },
-    "tables": {name: whole(name) for name in whole_tables.TABLES},
+    "tables": {
+        name: whole(name) for name in (*whole_tables.TABLES, *whole_tables.SEVERAL, *whole_tables.WIDE)
+    },
+    "rows": {
+        f"{name}, {rows:,} rows": replace(whole(name), splits=shortened(rows))
+        for name in LARGE for rows in SHORTER
+    },
     "levers": {name: whole(name) for name in whole_tables.TABLES if name not in SMALL},
     "classes": {
         "nursery": of_classes("nursery", None),
@@ -165,14 +197,28 @@ STUDIES: dict[str, dict[str, Task]] = {
     },
 }  # fmt: skip
 """Tasks by study and name."""
+ALL = (*MODELS, *boosting_peers.PEERS, PLAIN)
+MODELS_OF: dict[str, tuple[str, ...]] = {
+    "rows": (OURS, boosting_peers.EBM, "S-GBDT", PLAIN),
+    "levers": tuple(LEVERS),
+    "classes": (OURS, boosting_peers.FOREST, PLAIN),
+    "rare": (OURS, "S-GBDT", boosting_peers.EBM, PLAIN),
+}
+EPSILONS_OF = {"rows": (1.0,), "levers": (0.1, 1.0, 4.0)}
+"""What is not measured of all models and at all budgets."""
 
 
 class Plain:
-    """scikit-learn's booster, which is not private."""
+    """scikit-learn's booster, which is not private.
+
+    By default, but for several classes with an L2 penalty of 1: without one it diverges where a class has few rows.
+    """
 
     def __init__(self, data: data_sets.Data) -> None:
-        booster = HistGradientBoostingRegressor if is_numeric(data) else HistGradientBoostingClassifier
-        self._model, self._data = booster(), data
+        target = data.schema.target
+        several = isinstance(target, Categorical) and len(target.categories) > 2
+        booster = HistGradientBoostingClassifier if isinstance(target, Categorical) else HistGradientBoostingRegressor
+        self._model, self._data = booster(l2_regularization=float(several)), data
 
     def _codes(self, X: NDArray[Any]) -> NDArray[np.float64]:
         return coded(data_sets.Data("", X, np.empty(0), self._data.schema)).X
@@ -200,18 +246,50 @@ def made(model: str, data: data_sets.Data, epsilon: float, delta: float, rows: i
     return found.set_params(expected_rows=rows) if "expected_rows" in found.get_params(deep=False) else found
 
 
-def measured(task: Task, data: data_sets.Data, model: str, epsilon: float, seeds: int, title: str) -> Found | None:
-    """Scores of all splits and the median time of a fit; None where there is no such model."""
-    scores, seconds = [], []
-    for train, test in track([*task.splits(data.rows, seeds)], description=title, transient=True):
+def outcomes(
+    task: Task, data: data_sets.Data, model: str, fits: Sequence[tuple[float, int]], splits: Sequence[Split]
+) -> Iterator[tuple[float, float]]:
+    """Score and CPU seconds of each fit, at an epsilon on a split; nothing where there is no such model."""
+    if model in boosting_peers.PEERS:
+        if fits and boosting_peers.learns(model, data):
+            answers = boosting_peers.outcomes(model, data, task.delta, fits, splits)
+            for (_, place), (answer, seconds) in zip(fits, answers, strict=False):
+                test = splits[place][1]
+                yield task.score(answer, data.X[test], data.y[test]), seconds
+        return
+    for epsilon, place in fits:
+        train, test = splits[place]
         own = made(model, data, epsilon, task.delta, len(train))
         if own is None:
-            return None
-        start = time.perf_counter()
+            return
+        start = time.process_time()
         own.fit(data.X[train], data.y[train])
-        seconds.append(time.perf_counter() - start)
-        scores.append(task.score(own, data.X[test], data.y[test]))
-    return {"scores": scores, "seconds": float(np.median(seconds))}
+        seconds = time.process_time() - start
+        yield task.score(own, data.X[test], data.y[test]), seconds
+
+
+def measured(
+    task: Task, data: data_sets.Data, model: str, epsilons: Sequence[float], seeds: int, stored: Found
+) -> Iterator[tuple[float, Found]]:
+    """Scores and CPU seconds of all splits by epsilon, those that are stored first; nothing where there is no model.
+
+    An epsilon comes whenever it has more scores than before.
+    """
+    splits = [*task.splits(data.rows, seeds)]
+    cells = {epsilon: stored.get(f"{epsilon:g}", {"scores": [], "seconds": []}) for epsilon in epsilons}
+    for most in (min(FEW, len(splits)), len(splits)):
+        left = [
+            (epsilon, place)
+            for epsilon, cell in cells.items()
+            if most <= FEW or model == OURS or np.median(cell["seconds"] or [0.0]) <= SLOW
+            for place in range(len(cell["scores"]), most)
+        ]
+        found = outcomes(task, data, model, left, splits)
+        for (epsilon, place), (score, seconds) in zip(left, found, strict=False):
+            cells[epsilon]["scores"].append(score)
+            cells[epsilon]["seconds"].append(seconds)
+            if place == most - 1:
+                yield epsilon, cells[epsilon]
 
 
 def trivial(task: Task, data: data_sets.Data) -> float:
@@ -234,9 +312,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--study", nargs="+", choices=tuple(STUDIES), default=tuple(STUDIES))
     parser.add_argument("--data", nargs="+", help="names of tables")
-    parser.add_argument("--model", nargs="+", choices=(*MODELS, PLAIN, *LEVERS), help="of the study by default")
-    parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--model", nargs="+", choices=(*ALL, *LEVERS), help="of the study by default")
+    parser.add_argument("--epsilon", nargs="+", type=float, help="of the study by default")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--anew", action="store_true", help="also what the file has")
     parser.add_argument("--quick", action="store_true", help="500 rows and one seed")
     parser.add_argument("--save", type=Path)
     chosen = parser.parse_args(arguments)
@@ -251,16 +330,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             data = data.some(500) if chosen.quick else data
             entry = found.setdefault(study, {}).setdefault(name, {"models": {}})
             entry.update(measure=task.measure, rows_columns=list(data.X.shape), trivial=trivial(task, data))
-            for model in chosen.model or (LEVERS if study == "levers" else (*MODELS, PLAIN)):
+            for model in chosen.model or MODELS_OF.get(study, ALL):
                 cells = entry["models"].setdefault(model, {})
-                for epsilon in (0.0,) if model == PLAIN else chosen.epsilon:
-                    title = f"{study} {name} {model} {epsilon:g}"
-                    own = measured(task, data, model, epsilon, 1 if chosen.quick else chosen.seeds, title)
-                    if own is None:
-                        continue
+                epsilons = (0.0,) if model == PLAIN else chosen.epsilon or EPSILONS_OF.get(study, EPSILONS)
+                seeds = 1 if chosen.quick else chosen.seeds
+                for epsilon, own in measured(task, data, model, epsilons, seeds, {} if chosen.anew else cells):
                     cells[f"{epsilon:g}"] = own
-                    scores = own["scores"]
-                    console.print(f"{title}: {np.mean(scores):.4f} ({np.std(scores):.4f}), {own['seconds']:.2f} s")
+                    scores, seconds = own["scores"], float(np.median(own["seconds"]))
+                    shown = f"{np.mean(scores):.4f} ({np.std(scores):.4f}) on {len(scores)} splits"
+                    console.print(f"{study} {name} {model} {epsilon:g}: {shown}, {seconds:.2f} s")
                     if chosen.save:
                         chosen.save.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -1,18 +1,31 @@
-"""Tables and pictures of `benchmarks.boosting`, from stored scores: docs/benchmarks/utility."""
+"""Tables of `benchmarks.boosting`, from stored scores: docs/benchmarks/utility."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from rich.table import Table
-from scipy.stats import ttest_rel
+from scipy.stats import ttest_rel, wilcoxon
 
-from benchmarks.boosting import EPSILONS, OURS, PLAIN
-from benchmarks.drawing import MARKERS, panels
+from benchmarks.boosting import ALL, EPSILONS, OURS, PLAIN
+from benchmarks.measuring import HELD_OUT
 
 Found = Mapping[str, Any]
+WIDTH = 250
+"""Of a console that shows a table without broken lines."""
 ALPHA = 0.05
-"""Of all comparisons of one table together, by Holm's method."""
+"""Of all comparisons of a study together, by Holm's method."""
+TARGETS: dict[tuple[str, str], dict[str, float]] = {
+    ("targets", "adult"): {"0.1": 0.895, "0.5": 0.908, "1": 0.913, "4": 0.916},
+    ("targets", "abalone"): {"0.1": 2.63, "0.5": 2.46, "1": 2.37, "4": 2.22},
+    ("tables", "pol"): {"0.1": 0.40, "0.5": 0.72, "1": 0.82, "4": 0.90},
+    ("tables", "california_housing"): {"0.1": 0.60, "0.5": 0.69, "1": 0.72, "4": 0.76},
+    ("tables", "magic_telescope"): {"0.1": 0.865, "0.5": 0.892, "1": 0.900, "4": 0.912},
+    ("tables", "electricity"): {"0.1": 0.83, "0.5": 0.842, "1": 0.848, "4": 0.86},
+}
+"""What was aimed at, before it was measured, by study, table and epsilon."""
+TARGET_SHARES = {"1": 0.85, "4": 0.92}
+"""The share of the way from trivial to not private, in the median over all tables."""
 
 
 def gain(ours: Sequence[float], other: Sequence[float], measure: str) -> tuple[float, float]:
@@ -36,6 +49,35 @@ def adjusted(p_values: Mapping[Any, float]) -> dict[Any, float]:
     return found
 
 
+def targets(found: Found) -> Table:
+    """What was aimed at beside what came out."""
+    table = Table(title="mean (spread over splits), then the target, and whether the mean meets it")
+    for heading in ("table", "measure", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)):
+        table.add_column(heading)
+    for (study, name), wanted in TARGETS.items():
+        task = found.get(study, {}).get(name)
+        if task is None:
+            continue
+        cells = []
+        for epsilon, target in wanted.items():
+            cell = task["models"].get(OURS, {}).get(epsilon)
+            sign = -1.0 if task["measure"] == "RMSE" else 1.0
+            if cell is None:
+                cells.append(f"not measured, {target:g}")
+                continue
+            met = sign * (np.mean(cell["scores"]) - target) >= 0.0
+            cells.append(f"{shown(cell)}, {target:g}: {'met' if met else 'MISSED'}")
+        table.add_row(name, task["measure"], *cells)
+    cells = []
+    for epsilon in (f"{epsilon:g}" for epsilon in EPSILONS):
+        own = [share for task in found["tables"].values() if (share := closed(task, OURS, epsilon)) is not None]
+        target = TARGET_SHARES.get(epsilon, 0.0)
+        verdict = f", {target:g}: {'met' if np.median(own) >= target else 'MISSED'}" if own and target else ""
+        cells.append((f"{np.median(own):.3f}" if own else "") + verdict)
+    table.add_row("all tables", "share, median", *cells)
+    return table
+
+
 def shown(cell: Found | None) -> str:
     """Mean, and the spread over splits."""
     if cell is None:
@@ -47,7 +89,8 @@ def shown(cell: Found | None) -> str:
 def models_of(study: Found) -> list[str]:
     """All models that were measured on some table, the recommended one first, what is not private left out."""
     names = {name: None for task in study.values() for name, cells in task["models"].items() if cells}
-    return sorted((name for name in names if name != PLAIN), key=lambda name: name != OURS)
+    known = [name for name in ALL if name in names] + [name for name in names if name not in ALL]
+    return [name for name in known if name != PLAIN]
 
 
 def scores(study: Found, title: str) -> Iterator[Table]:
@@ -85,11 +128,18 @@ def comparisons(study: Found) -> dict[tuple[str, str, str], tuple[float, float]]
     return found
 
 
-def wins(study: Found) -> Table:
-    """Wins, ties and losses by model and budget."""
+def wins(study: Found, *, together: bool = True) -> Table:
+    """Wins, ties and losses by model and budget.
+
+    Args:
+        study: of it.
+        together: Holm's method over all cells; False: each comparison alone at 5 %, of which some are wrong by chance.
+    """
     found = comparisons(study)
-    p_values = adjusted({key: p for key, (_, p) in found.items()})
-    table = Table(title=f"{OURS}: wins / ties / losses over tables (paired splits, Holm over all cells, {ALPHA:g})")
+    alone = {key: p for key, (_, p) in found.items()}
+    p_values = adjusted(alone) if together else alone
+    family = f"Holm over all {len(found)} cells" if together else "each cell alone"
+    table = Table(title=f"{OURS}: wins / ties / losses over tables (paired splits, {family}, {ALPHA:g})")
     table.add_column("beside")
     epsilons = budgets(study)
     for epsilon in epsilons:
@@ -99,8 +149,43 @@ def wins(study: Found) -> Table:
         for epsilon in epsilons:
             keys = [key for key in found if key[:2] == (model, epsilon)]
             sure = [np.sign(found[key][0]) if p_values[key] < ALPHA else 0.0 for key in keys]
-            cells.append(f"{sure.count(1.0)} / {sure.count(0.0)} / {sure.count(-1.0)}")
+            cells.append(f"{sure.count(1.0)} / {sure.count(0.0)} / {sure.count(-1.0)}" if keys else "")
         table.add_row(model, *cells)
+    return table
+
+
+def ahead(study: Found) -> Table:
+    """On how many tables the mean score is ahead, and Wilcoxon's signed-rank test over tables (Demšar 2006)."""
+    found = comparisons(study)
+    table = Table(title=f"{OURS}: tables ahead / behind in the mean over splits (two-sided p by Wilcoxon over tables)")
+    table.add_column("beside")
+    epsilons = budgets(study)
+    for epsilon in epsilons:
+        table.add_column(f"epsilon {epsilon}", justify="right")
+    for model in models_of(study)[1:]:
+        cells = []
+        for epsilon in epsilons:
+            gains = [gained for key, (gained, _) in found.items() if key[:2] == (model, epsilon)]
+            p = float(wilcoxon(gains).pvalue) if len(gains) > 1 and any(gains) else 1.0
+            signs = np.sign(gains).tolist()
+            cells.append(f"{signs.count(1.0)} / {signs.count(-1.0)} ({p:.2g})" if gains else "")
+        table.add_row(model, *cells)
+    return table
+
+
+def behind(study: Found) -> Table:
+    """All cells where another model is ahead beyond chance, each comparison alone, the largest losses first."""
+    found = comparisons(study)
+    p_values = adjusted({key: p for key, (_, p) in found.items()})
+    table = Table(title=f"where {OURS} are behind (paired splits, each cell alone, {ALPHA:g})")
+    for heading in ("table", "epsilon", "behind", "by", "measure", "p", "p by Holm"):
+        table.add_column(heading, justify="left" if heading in {"table", "behind", "measure"} else "right")
+    for key, (gained, p) in sorted(found.items(), key=lambda pair: pair[1][0]):
+        model, epsilon, name = key
+        if gained < 0.0 and p < ALPHA:
+            table.add_row(
+                name, epsilon, model, f"{-gained:.3f}", study[name]["measure"], f"{p:.2g}", f"{p_values[key]:.2g}"
+            )  # fmt: skip
     return table
 
 
@@ -117,11 +202,12 @@ def shares(study: Found) -> Table:
     """The median over tables of `closed`."""
     table = Table(title="share of the way from trivial to not private: median over tables (least, largest)")
     table.add_column("model")
+    table.add_column("tables", justify="right")
     epsilons = budgets(study)
     for epsilon in epsilons:
         table.add_column(f"epsilon {epsilon}", justify="right")
     for model in models_of(study):
-        cells = []
+        cells = [str(sum(bool(task["models"].get(model)) for task in study.values()))]
         for epsilon in epsilons:
             own = [share for task in study.values() if (share := closed(task, model, epsilon)) is not None]
             cells.append(f"{np.median(own):.2f} ({min(own):.2f}, {max(own):.2f})" if own else "")
@@ -152,44 +238,53 @@ def levers(study: Found) -> Table:
 
 
 def times(study: Found) -> Table:
-    """Median seconds of a fit."""
-    table = Table(title="seconds of a fit, median over splits, least and largest over tables and budgets")
-    for heading in ("model", "median", "least", "largest"):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
-    for model in models_of(study):
-        own = [cell["seconds"] for task in study.values() for cell in task["models"].get(model, {}).values()]
+    """CPU seconds of a fit."""
+    table = Table(title="CPU seconds of a fit: median over splits, then over tables and budgets")
+    for heading in ("model", "median", "least", "largest", "of the table", "at epsilon"):
+        table.add_column(heading, justify="left" if heading in {"model", "of the table"} else "right")
+    for model in [*models_of(study), PLAIN]:
+        own = [
+            (float(np.median(cell["seconds"])), name, epsilon)
+            for name, task in study.items()
+            for epsilon, cell in task["models"].get(model, {}).items()
+            if cell["seconds"]
+        ]
         if own:
-            table.add_row(model, f"{np.median(own):.2f}", f"{min(own):.2f}", f"{max(own):.2f}")
+            most, name, epsilon = max(own)
+            seconds = [each[0] for each in own]
+            last = "" if model == PLAIN else epsilon
+            table.add_row(model, f"{np.median(seconds):.2f}", f"{min(seconds):.2f}", f"{most:.2f}", name, last)
     return table
 
 
-def draw(study: Found) -> Any:
-    """Score against epsilon, a panel a table, with the models beside it, trivial and not private."""
-    figure, axes = panels(len(study))
-    for axis, (name, task) in zip(axes, study.items(), strict=True):
-        for place, model in enumerate(models_of(study)):
-            cells = task["models"].get(model, {})
-            if not cells:
-                continue
-            at = sorted(cells, key=float)
-            means, spreads = ([float(f(cells[e]["scores"])) for e in at] for f in (np.mean, np.std))
-            axis.errorbar(
-                [float(e) for e in at], means, spreads, label=model, marker=MARKERS[place % len(MARKERS)],
-                linewidth=2.0 if model == OURS else 0.8, markersize=4, capsize=2,
-            )  # fmt: skip
-        plain = task["models"].get(PLAIN, {}).get("0")
-        best = task["trivial"] if plain is None else float(np.mean(plain["scores"]))
-        axis.axhline(best, color="black", linewidth=0.8, linestyle="--", label="not private")
-        axis.axhline(task["trivial"], color="gray", linewidth=0.8, linestyle=":", label="trivial")
-        way = best - task["trivial"]
-        axis.set_ylim(*sorted((task["trivial"] - 0.15 * way, best + 0.05 * way)))
-        axis.set_xscale("log")
-        axis.set_xticks([float(e) for e in budgets(study)], budgets(study))
-        axis.minorticks_off()
-        axis.set_xlabel("epsilon")
-        axis.set_ylabel(task["measure"])
-        axis.set_title(name, fontsize=9)
-    if axes:
-        axes[0].legend(fontsize=6)
-    figure.tight_layout()
-    return figure
+def growing(found: Found) -> Table:
+    """Scores over training rows."""
+    curves = by_rows(found)
+    models = list(dict.fromkeys(model for points in curves.values() for model in points))
+    table = Table(title="score by training rows, epsilon 1: mean (spread over splits)")
+    for heading in ("table", "rows", *models):
+        table.add_column(heading, justify="left" if heading == "table" else "right")
+    for name, points in curves.items():
+        for rows in sorted({rows for own in points.values() for rows, _ in own}):
+            cells = [next((shown(cell) for at, cell in points.get(m, []) if at == rows), "") for m in models]
+            table.add_row(name, f"{rows:,}", *cells)
+    return table
+
+
+def by_rows(found: Found) -> dict[str, dict[str, list[tuple[int, Found]]]]:
+    """By table and model: training rows and scores; the last point has all training rows, from the study of tables."""
+    curves: dict[str, dict[str, list[tuple[int, Found]]]] = {}
+    for task_name, task in found.get("rows", {}).items():
+        name, _, text = task_name.rpartition(", ")
+        rows = int(text.removesuffix(" rows").replace(",", ""))
+        for model, cells in task["models"].items():
+            for cell in cells.values():
+                curves.setdefault(name, {}).setdefault(model, []).append((rows, cell))
+    for name, points in curves.items():
+        whole = found["tables"].get(name)
+        for model, own in points.items() if whole else ():
+            cell = whole["models"].get(model, {}).get("0" if model == PLAIN else "1")
+            if cell is not None:
+                own.append((whole["rows_columns"][0] - round(HELD_OUT * whole["rows_columns"][0]), cell))
+            own.sort(key=lambda pair: pair[0])
+    return curves

@@ -4,14 +4,16 @@ Run: LEDGERWOOD_DATA=folder python -m benchmarks.boosting_rule [--data name ...]
      python -m benchmarks.boosting_rule --fit file
 
 The first command measures every depth and number of trees on every table at every budget (true ranges, delta 1e-6, 30 %
-of the rows held out), which takes an hour or two; it goes on where the file stops. The second one reads the file: for
-each table it finds the constants that lose least on all *other* tables, and shows what they give on this one, beside
-the rule's own constants and the best of the cell, which nobody can know.
+of the rows held out), and the rule's own with and without candidates between even steps and quantiles, which takes an
+hour or two; it goes on where the file stops. The second one reads the file: for each table it finds the constants that
+lose least on all *other* tables, and shows what they give on this one, beside the rule's own constants and the best of
+the cell, which nobody can know.
 """
 
 import argparse
 import itertools
 import json
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +35,8 @@ from ledgerwood.trainers.boosting import rule
 DEPTHS = (3, 4, 5, 6)
 TREES = (256, 512, 1024)
 ROWS = 12_000
-"""Of larger tables some rows are taken: the rule goes by their number times mu, which the budgets vary by 40."""
+"""Of larger tables some rows are taken: the rule goes by their number times mu, which the budgets vary by 40. Spread
+candidates are measured on all rows: they are for the largest evidence."""
 DELTA = 1e-6
 SMALL = 300
 """Rows of a quick run."""
@@ -65,6 +68,8 @@ GRID = tuple(
     )
 )
 """Candidates for the constants."""
+SPREAD_GRID = (0.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 4e4, math.inf)
+"""Candidates for the evidence from which there are spread candidates."""
 
 
 @dataclass(frozen=True)
@@ -92,30 +97,44 @@ class Cell:
         return constants.choice(self.evidence, squared=self.squared)
 
 
-def measure(names: Sequence[str], seeds: int, rows: int, path: Path | None, console: Console) -> Found:
-    """Scores by table, budget and "depth x trees"; what the file has is not measured again."""
+def measure(
+    names: Sequence[str], seeds: int, rows: int, path: Path | None, console: Console, *, all_rows: int | None = None
+) -> Found:
+    """Scores by table, budget and "depth x trees"; what the file has is not measured again.
+
+    Args:
+        names: of tables. seeds: splits of each. path: of the file. console: says which table is done.
+        rows: of the tables on which depth and trees are measured.
+        all_rows: of those on which spread candidates are; None for all.
+    """
     found: Found = json.loads(path.read_text()) if path and path.exists() else {}
     for name in names:
         task = STUDIES["tables"][name]
-        data = task.load().some(rows)
-        splits = list(task.splits(data.rows, seeds))
+        whole = task.load() if all_rows is None else task.load().some(all_rows)
+        data = whole.some(rows)
+        splits, every = (list(task.splits(each.rows, seeds)) for each in (data, whole))
         entry = found.setdefault(
             name, {"squared": is_numeric(data), "rows": len(splits[0][0]), "measure": task.measure, "scores": {}}
         )
+        entry["all_rows"] = len(every[0][0])
         if "plain" not in entry:
             plain = [made(PLAIN, data, 0.0, DELTA, 0).fit(data.X[train], data.y[train]) for train, _ in splits]
             scores = [task.score(own, data.X[test], data.y[test]) for own, (_, test) in zip(plain, splits, strict=True)]
             entry["plain"] = float(np.mean(scores))
-        for epsilon, depth, trees in itertools.product(EPSILONS, DEPTHS, TREES):
-            cells = entry["scores"].setdefault(f"{epsilon:g}", {})
-            if f"{depth} x {trees}" in cells:
+        settings: list[tuple[str, str, dict[str, int]]] = [
+            ("scores", f"{depth} x {trees}", {"max_depth": depth, "n_estimators": trees})
+            for depth, trees in itertools.product(DEPTHS, TREES)
+        ]
+        settings += [("spread", str(number), {"n_spread_candidates": number}) for number in (0, rule.SPREAD)]
+        for epsilon, (part, key, parameters) in itertools.product(EPSILONS, settings):
+            cells = entry.setdefault(part, {}).setdefault(f"{epsilon:g}", {})
+            if key in cells:
                 continue
-            scores = []
-            for train, test in splits:
-                model = made(OURS, data, epsilon, DELTA, len(train))
-                model.set_params(max_depth=depth, n_estimators=trees).fit(data.X[train], data.y[train])
-                scores.append(task.score(model, data.X[test], data.y[test]))
-            cells[f"{depth} x {trees}"] = float(np.mean(scores))
+            scores, (table, parts) = [], (data, splits) if part == "scores" else (whole, every)
+            for train, test in parts:
+                model = made(OURS, table, epsilon, DELTA, len(train)).set_params(**parameters)
+                scores.append(task.score(model.fit(table.X[train], table.y[train]), table.X[test], table.y[test]))
+            cells[key] = float(np.mean(scores))
             if path:
                 path.write_text(json.dumps(found, indent=1) + "\n")
         console.print(f"{name}: {len(entry['scores']) * len(DEPTHS) * len(TREES)} settings")
@@ -158,6 +177,39 @@ def left_out(cells: Sequence[Cell]) -> dict[str, Constants]:
     return {name: fitted([cell for cell in cells if cell.table != name]) for name in sorted({c.table for c in cells})}
 
 
+def spread_gains(found: Found) -> dict[str, list[tuple[float, float]]]:
+    """By table: evidence, and what spread candidates add to the score, at each budget."""
+    gains: dict[str, list[tuple[float, float]]] = {}
+    for name, entry in found.items():
+        for text, scores in entry["spread"].items():
+            budget = Budget(epsilon=float(text), delta=DELTA, adjacency=Adjacency.ADD_REMOVE)
+            gain = scores[str(rule.SPREAD)] - scores["0"]
+            gains.setdefault(name, []).append((rule.evidence(budget, entry["all_rows"]), gain))
+    return gains
+
+
+def spread_gain(first: float, gains: Mapping[str, Sequence[tuple[float, float]]]) -> float:
+    """Mean gain, each table with the same weight, if there are spread candidates from this evidence on."""
+    return float(np.mean([np.mean([gain if at >= first else 0.0 for at, gain in own]) for own in gains.values()]))
+
+
+def spread_page(found: Found) -> Table:
+    """From which evidence on spread candidates gain most on all other tables, and what that gives on this one."""
+    gains = spread_gains(found)
+    table = Table(title="spread candidates: gain in AUC or R2, mean over budgets")
+    for heading in ("table", "from evidence, fitted without it", "gain by that", f"by the rule's {rule.SPREAD_FROM:g}"):
+        table.add_column(heading, justify="left" if heading == "table" else "right")
+    held_out = []
+    for name in sorted(gains):
+        others = {other: own for other, own in gains.items() if other != name}
+        first = max(SPREAD_GRID, key=lambda each, others=others: (round(spread_gain(each, others), 6), each))
+        own = {name: gains[name]}
+        held_out.append(spread_gain(first, own))
+        table.add_row(name, f"{first:g}", f"{held_out[-1]:+.4f}", f"{spread_gain(rule.SPREAD_FROM, own):+.4f}")
+    table.add_row("mean", "", f"{np.mean(held_out):+.4f}", f"{spread_gain(rule.SPREAD_FROM, gains):+.4f}")
+    return table
+
+
 def page(found: Found) -> Iterator[Table]:
     """What was fitted, and what it gives on the table that was left out."""
     cells = list(cells_of(found))
@@ -184,6 +236,7 @@ def page(found: Found) -> Iterator[Table]:
     ):
         summary.add_row(title, text, f"{value:.4f}")
     yield summary
+    yield spread_page(found)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -199,7 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.fit is None:
         warnings.simplefilter("ignore", PrivacyWarning)
         seeds, rows = (1, SMALL) if chosen.quick else (chosen.seeds, ROWS)
-        found = measure(chosen.data, seeds, rows, chosen.save, console)
+        found = measure(
+            chosen.data, seeds, rows, chosen.save, console, all_rows=SMALL if chosen.quick else None
+        )  # fmt: skip
     else:
         found = json.loads(chosen.fit.read_text())
     for table in page(found):

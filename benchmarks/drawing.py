@@ -11,13 +11,13 @@ WIDTH, HEIGHT = 4.4, 4.6
 MARKERS = "osD^vPX"
 
 
-def panels(count: int) -> tuple[Any, list[Any]]:
-    """A figure with panels side by side, three in a line."""
+def panels(count: int, *, most: int = 3, size: tuple[float, float] = (WIDTH, HEIGHT)) -> tuple[Any, list[Any]]:
+    """A figure with panels side by side, at most `most` in a line; `size` is a panel's, in inches."""
     from matplotlib.figure import Figure  # not pyplot, which keeps every figure open
 
-    columns = min(count, 3)
+    columns = min(count, most)
     lines = -(-count // columns)
-    figure = Figure(figsize=(WIDTH * columns, HEIGHT * lines))
+    figure = Figure(figsize=(size[0] * columns, size[1] * lines))
     axes = figure.subplots(lines, columns, squeeze=False)
     flat = list(axes.ravel())
     for axis in flat[count:]:

@@ -1,14 +1,15 @@
 """Seconds and bytes of a round in Flower's simulation, beside plain sums and Flower's SecAgg+, and of a whole fit.
 
     python -m benchmarks.federation [--clients 3,10,20,100] [--words 1000,10000,100000,1000000] [--dropouts 0,0.1,0.3]
-        [--fits 20,100] [--save docs/benchmarks/federation.json] [--add]
+        [--fits 20,100] [--sent 5] [--save docs/benchmarks/federation.json] [--add]
 
 One round sums one vector of 64-bit words of each client. Seconds are the median of some rounds after a first one, as
 the server sees them; bytes are those of Flower's messages with their contents, for one client, up and down together.
 Who drops out does so before the upload, and Flower says so at once: no time of waiting is in the figures. SecAgg+ sums
 32-bit floats, with the same threshold of shares; dropouts are not measured for it. It runs in a process that is ended
-after --peer-seconds: its figures are then of the rounds that it finished, if any. With --add the figures in the file
-stay, but for those of the same cases.
+after --peer-seconds: its figures are then of the rounds that it finished, if any. With --sent each preset of the
+federated framework is trained over each number of clients, in one process, and the bytes that were sent stand beside
+what its plan counts. With --add the figures in the file stay, but for those of the same cases.
 """
 
 import argparse
@@ -23,8 +24,9 @@ import time
 import uuid
 import warnings
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -34,8 +36,10 @@ from ledgerwood.federation.flower.client import ClientMain, app_that_answers
 from ledgerwood.federation.flower.server import ServerMain, app_that
 from ledgerwood.federation.flower.simulation import simulate
 from ledgerwood.secure_aggregation import ClientSums, Roster, ServerSum, SessionKeys, SumContext, SumTerms, Upload
+from ledgerwood.trainers.federated.presets import Preset
 
 SESSION, PLAN = b"benchmark of sum", bytes(32)
+PRESETS = get_args(Preset)
 
 
 def identity(number):
@@ -115,8 +119,8 @@ class Found:
     figures: list
 
 
-def our_rounds(n, words, shares_of_dropouts, repeats):
-    """A server's function: plain rounds, and masked ones for each share of dropouts."""
+def our_rounds(n, words, shares_of_dropouts, repeats, keep):
+    """A server's function: plain rounds, and masked ones for each share of dropouts; each figure is kept at once."""
     largest = max(shares_of_dropouts)
     terms = SumTerms.for_clients(n, dropouts=largest)
     told = (terms.n_clients, terms.degree, terms.threshold)
@@ -168,6 +172,7 @@ def our_rounds(n, words, shares_of_dropouts, repeats):
                 "bytes_a_client": statistics.median(sizes[1:]) / n, "right": bool(np.array_equal(total, right)),
                 "rounds": repeats, "load": os.getloadavg()[0],
             })  # fmt: skip
+            keep(figures[-1])
         return Found(figures)
 
     return rounds
@@ -278,6 +283,29 @@ def fit_of(n, trees=200):
     }  # fmt: skip
 
 
+def sent_by(preset, n, trees=20, rows=500):
+    """Rounds and bytes of a fit on some rows of Adult, as sent, beside the plan's count, which knows no encryption."""
+    from benchmarks import data_sets
+    from ledgerwood.federation import federate
+    from ledgerwood.trainers import FederatedGBDTClassifier
+
+    data = data_sets.load("adult")
+    X, y = data.X[:rows], data.y[:rows]
+    model = FederatedGBDTClassifier(
+        epsilon=1.0, delta=1e-6, schema=data.schema, preset=preset, n_estimators=trees, random_state=1
+    )
+    clients = [(X[each], y[each]) for each in np.array_split(np.arange(rows), n)]
+    record = federate(model, clients, engine="process").federation_
+    planned = model.plan_.communication(data.schema.cells(model.plan_.max_bins), n_clients=n)
+    return {
+        "preset": preset, "clients": n, "trees": trees, "rounds": len(record.rounds), "planned_rounds": planned.rounds,
+        "words_up": sum(each.words for each in record.rounds), "planned_words_up": planned.words_up,
+        "bytes_up_a_client": record.bytes_up / n, "bytes_down_a_client": record.bytes_down / n,
+        "planned_bytes_up": planned.words_up * 8, "planned_bytes_down": planned.words_down * 8,
+        "setup_bytes_a_client": record.setup_bytes / n,
+    }  # fmt: skip
+
+
 KINDS = ("plain", "masked", "SecAgg+")
 
 
@@ -353,6 +381,21 @@ def print_fits(found):
         )
 
 
+def print_sent(found):
+    """A line for each preset: rounds and kilobytes, as sent and as the plan counts them."""
+    print(
+        f"{'preset':>18} {'rounds':>7} {'planned':>8} {'words up':>9} {'planned':>8} {'kB up':>7} {'planned':>8} "
+        f"{'kB down':>8} {'planned':>8} {'kB before':>10}"
+    )
+    for each in found.get("sent", []):
+        print(
+            f"{each['preset']:>18} {each['rounds']:7d} {each['planned_rounds']:8d} {each['words_up']:9d} "
+            f"{each['planned_words_up']:8d} {each['bytes_up_a_client'] / 1e3:7.1f} "
+            f"{each['planned_bytes_up'] / 1e3:8.1f} {each['bytes_down_a_client'] / 1e3:8.1f} "
+            f"{each['planned_bytes_down'] / 1e3:8.1f} {each['setup_bytes_a_client'] / 1e3:10.1f}"
+        )
+
+
 def numbers(kind):
     return lambda text: [kind(float(each)) for each in text.split(",") if each]
 
@@ -368,7 +411,8 @@ def added(found, before):
     fits = kept("fits", lambda each: (each["clients"], each["trees"]))
     measured = {(each["clients"], each["words"]) for each in rounds}
     left_out = {tuple(each) for each in (*found["left_out"], *before["left_out"])} - measured
-    return {**before, **found, "rounds": rounds, "fits": fits, "left_out": sorted(left_out)}
+    sent = found.get("sent") or before.get("sent", [])
+    return {**before, **found, "rounds": rounds, "fits": fits, "sent": sent, "left_out": sorted(left_out)}
 
 
 def main():
@@ -381,6 +425,7 @@ def main():
     parser.add_argument("--words", type=numbers(int), default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--dropouts", type=numbers(float), default=[0.0, 0.1, 0.3])
     parser.add_argument("--fits", type=numbers(int), default=[20, 100])
+    parser.add_argument("--sent", type=int, default=0, help="clients of the fits whose bytes are counted; 0: none")
     parser.add_argument("--trees", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--most-words", type=float, default=2e7, help="clients times words of a case that is measured")
@@ -389,7 +434,7 @@ def main():
     parser.add_argument("--add", action="store_true", help="to the figures that are in the file already")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", PrivacyWarning)
-    found = {"rounds": [], "fits": [], "cores": os.cpu_count(), "left_out": []}
+    found = {"rounds": [], "fits": [], "sent": [], "cores": os.cpu_count(), "left_out": []}
 
     def keep(figure, kind):
         found[kind].append(figure)
@@ -407,17 +452,17 @@ def main():
                 continue
             server = app_that(
                 ServerMain(
-                    train=our_rounds(n, words, arguments.dropouts, arguments.repeats), clients=n, model=None,
-                    wait=600.0, timeout=600.0,
+                    train=our_rounds(n, words, arguments.dropouts, arguments.repeats, partial(keep, kind="rounds")),
+                    clients=n, model=None, wait=600.0, timeout=600.0,
                 )
             )  # fmt: skip
-            client = app_that_answers(ClientMain(name=uuid.uuid4().hex, owner=summing))
-            for each in simulate(server, client, n).figures:
-                keep(each, "rounds")
+            simulate(server, app_that_answers(ClientMain(name=uuid.uuid4().hex, owner=summing)), n)
             if arguments.peer_seconds > 0:
                 keep(peer(n, words, arguments.repeats, arguments.peer_seconds), "rounds")
     for n in arguments.fits:
         keep(fit_of(n, arguments.trees), "fits")
+    for preset in PRESETS if arguments.sent else ():
+        keep(sent_by(preset, arguments.sent), "sent")
 
 
 if __name__ == "__main__":

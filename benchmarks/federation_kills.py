@@ -67,10 +67,11 @@ def ledger_file(folder, number):
 
 def owner(folder, number, socket):
     """The owner's own process."""
-    from ledgerwood.federation.account import ClientAccount
-    from ledgerwood.federation.owner import Owner, OwnRows, identity_at
-    from ledgerwood.federation.owner_service import serve_owner
-    from ledgerwood.federation.policy import OwnerPolicy
+    from ledgerwood.federation.owners.account import ClientAccount
+    from ledgerwood.federation.owners.own import OwnRows, identity_at
+    from ledgerwood.federation.owners.owner import Owner
+    from ledgerwood.federation.owners.policy import OwnerPolicy
+    from ledgerwood.federation.owners.service import serve_owner
 
     X, y = rows_of(int(number))
     account = ClientAccount(
@@ -121,7 +122,7 @@ def sessions(folder, first, runs):
 def __getattr__(name):  # the apps are made where Flower loads them, not where this module is the benchmark
     if name == "client":
         from ledgerwood.federation.flower.apps import client_app
-        from ledgerwood.federation.owner_service import OwnerSocket
+        from ledgerwood.federation.owners.service import OwnerSocket
 
         return client_app(OwnerSocket(timeout=60.0))
     if name == "server":
@@ -148,7 +149,7 @@ def central(run, survivors):
         noise, unit, assumption, purpose = "server", lw.PrivacyUnit.ROW, "one table", "federation of one table"
         asked = 0
 
-        def head(self, schema):
+        def head(self, schema, *, numeric_target=False):
             return rows[0][0][:0], rows[0][1][:0]
 
         @contextmanager
@@ -158,6 +159,12 @@ def central(run, survivors):
 
         def begin(self):
             pass
+
+        def go_on(self):
+            raise NotImplementedError("this fit is no stream")
+
+        def found(self, schema):
+            raise NotImplementedError("this fit's schema is declared")
 
         def sealed(self, coins, draw):
             return b""

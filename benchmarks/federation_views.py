@@ -24,9 +24,10 @@ from scipy import stats
 
 import ledgerwood as lw
 from ledgerwood.curator.places.owner_rows import OwnerRows
-from ledgerwood.federation.account import ClientAccount
 from ledgerwood.federation.codec import unpack
-from ledgerwood.federation.owner import Owner, OwnRows, identity_at
+from ledgerwood.federation.owners.account import ClientAccount
+from ledgerwood.federation.owners.own import OwnRows, identity_at
+from ledgerwood.federation.owners.owner import Owner
 from ledgerwood.federation.training import train
 from ledgerwood.trainers import FederatedGBDTClassifier
 

@@ -58,7 +58,7 @@ def loops(n_rows: int) -> dict[str, Any]:
             Table.from_data(*given, schema(FEATURES), loss="squared", bins=BINS)
             took.append(since(start)[1])
     found["encode"] = float(np.median(took)) / (n_rows * FEATURES)
-    found["row bytes"] = row_bytes(schema(FEATURES), n_features=FEATURES, bins=BINS, weighted=False)
+    found["row bytes"] = row_bytes(schema(FEATURES), n_features=FEATURES, bins=BINS, weighted=False)[0]
     for name in systems(1):
         found[name] = {
             str(depth): float(np.median([cores for _, cores in a_tree(systems(6, depth)[name], given)])) / n_rows

@@ -13,7 +13,7 @@ Nothing is sent or serialised; bytes are those of keys, vectors, shares and sign
   timed for as many of each kind, survivors and dropped clients, and multiplied by their numbers: a full run would
   take hours.
 
-    python -m benchmarks.secure_sums [--most 1.2e10] --save docs/benchmarks/secure_sums.json
+    python -m benchmarks.secure_sums [--most 2.5e10] --save docs/benchmarks/secure_sums.json
 """
 
 import argparse
@@ -290,7 +290,7 @@ def print_sums(found: dict[str, Any], console: Console) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=float, default=1.2e10, help="largest cell: clients x masks x integers")
+    parser.add_argument("--most", type=float, default=2.5e10, help="largest cell: clients x masks x integers")
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
     run, left = cells(options.most)

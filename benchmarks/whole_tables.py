@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data_sets import Data, file_of
+from benchmarks.data_sets import load as load_declared
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.csv_files import parse_column, read_rows, typed_table
 
@@ -21,6 +22,10 @@ CLASSES = (
 )  # fmt: skip
 """Tables whose label is one of two classes."""
 TABLES = (*NUMBERS, *CLASSES)
+SEVERAL = ("nursery",)
+"""Tables whose label is one of more classes."""
+WIDE = ("a9a", "mnist_0v1")
+"""Tables of two classes with 123 indicators (Adult's training rows once more) and with 784 pixels."""
 MOST_CATEGORIES = 60
 """A column with more different texts is left out: names and dates."""
 MISSING = ("?", "NA", "nan")
@@ -71,6 +76,8 @@ def load(name: str, relabel: Callable[[list[str]], list[str]] | None = None) -> 
     Raises:
         DataUnavailable: its file is not in the folder.
     """
+    if name == "a9a":
+        return load_declared("a9a")
     header, rows = read_rows(file_of(f"{name}.csv.gz"))
     columns = [["" if text in MISSING else text for text in column] for column in zip(*rows, strict=True)]
     labels = columns.pop()

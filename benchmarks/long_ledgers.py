@@ -1,0 +1,161 @@
+"""Ledgers of up to a million spends: seconds a spend, memory, seconds to open and to verify, for each filter and place.
+
+    python -m benchmarks.long_ledgers --save [--spends 100,10000] [--folder /dev/shm]
+
+Each case runs in a process of its own, whose largest resident memory is recorded. All events differ from each other.
+A spend is two entries, a grant and a draw. Files and databases wait for the disk that `--folder` is on.
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from ledgerwood.accounting import (
+    Adjacency,
+    AdvancedCompositionFilter,
+    BasicFilter,
+    Budget,
+    GaussianEvent,
+    GDPFilter,
+    Ledger,
+    PrivacyUnit,
+    PureEvent,
+    PureOdometer,
+    RenyiFilter,
+    RenyiOdometer,
+    WhitehouseOdometer,
+    ZCDPFilter,
+)
+from ledgerwood.accounting.events.base import Event
+from ledgerwood.accounting.filters import Filter
+from ledgerwood.verification import verify_ledger
+
+A = Adjacency.ADD_REMOVE
+BUDGET = Budget(epsilon=50.0, delta=1e-5, adjacency=A)
+FILTERS: dict[str, Filter] = {
+    "basic": BasicFilter(), "zcdp": ZCDPFilter(), "gdp": GDPFilter(), "renyi": RenyiFilter(order=4.0),
+    "whitehouse": AdvancedCompositionFilter(delta_prime=1e-6),
+}  # fmt: skip
+ODOMETERS = {
+    "pure": PureOdometer(), "renyi": RenyiOdometer(delta=1e-6),
+    "whitehouse": WhitehouseOdometer(delta=1e-5, delta_prime=1e-6),
+}  # fmt: skip
+PLACES = ("memory", "file", "sqlite")
+_VERIFIED = 100_000  # spends, at most: the verifier holds every verdict
+_FOUND = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "long_ledgers.json"
+
+
+def event(name: str, place: int) -> Event:
+    """The event of one spend; no two are equal."""
+    size = 1e6 * (1.0 + place * 1e-7)
+    if name in ("basic", "whitehouse", "pure"):
+        return PureEvent(epsilon=1.0 / size, adjacency=A)
+    return GaussianEvent(noise_multiplier=size, adjacency=A)
+
+
+def _megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _ledger(name: str, place: str, folder: Path, *, from_checkpoint: bool = False) -> Ledger:
+    if place == "memory":
+        return Ledger(BUDGET, unit=PrivacyUnit.ROW, filter=FILTERS[name])
+    url = folder / "x.jsonl" if place == "file" else f"sqlite:///{folder}/x.db"
+    terms: dict[str, Any] = {"budget": BUDGET, "unit": PrivacyUnit.ROW, "filter": FILTERS[name]}
+    return Ledger.open(url, dataset="d", **terms, from_checkpoint=from_checkpoint)
+
+
+def spending(name: str, place: str, spends: int, folder: str) -> dict[str, Any]:
+    """One ledger that is spent from, opened again and verified."""
+    with tempfile.TemporaryDirectory(dir=folder) as inside:
+        ledger = _ledger(name, place, Path(inside))
+        before = _megabytes()
+        started = time.perf_counter()
+        for number in range(spends):
+            if number == spends - spends // 10:
+                late = time.perf_counter()
+            ledger.spend(event(name, number), purpose="p")
+        ended = time.perf_counter()
+        found = {
+            "filter": name, "place": place, "spends": spends, "us_a_spend": 1e6 * (ended - started) / spends,
+            "us_a_late_spend": 1e6 * (ended - late) / (spends // 10), "megabytes": _megabytes(),
+            "megabytes_before": before, "spent": ledger.spent().epsilon,
+        }  # fmt: skip
+        if place != "memory":
+            ledger.close()
+            started = time.perf_counter()
+            again = _ledger(name, place, Path(inside))
+            found["open_seconds"] = time.perf_counter() - started
+            if again.spent() != ledger.spent():
+                raise AssertionError(f"{name} in {place}: another total after it was opened again")
+            again.checkpoint()
+            again.close()
+            started = time.perf_counter()
+            again = _ledger(name, place, Path(inside), from_checkpoint=True)
+            found["from_checkpoint_open_seconds"] = time.perf_counter() - started
+            again.close()
+            url = Path(inside) / "x.jsonl" if place == "file" else f"sqlite:///{inside}/x.db"
+            started = time.perf_counter()
+            verify_ledger(url, dataset="d", from_checkpoint=True)
+            found["from_checkpoint_verify_seconds"] = time.perf_counter() - started
+        if spends <= _VERIFIED and place != "sqlite":
+            verified = Path(inside) / "x.jsonl" if place == "file" else ledger.record()
+            started = time.perf_counter()
+            report = verify_ledger(verified)
+            found |= {"verify_seconds": time.perf_counter() - started, "verdict": report.verdict}
+    return found
+
+
+def reading(name: str, spends: int) -> dict[str, Any]:
+    """One odometer that reads an event at a time."""
+    state, before = ODOMETERS[name].start(), _megabytes()
+    started = time.perf_counter()
+    for number in range(spends):
+        if number == spends - spends // 10:
+            late = time.perf_counter()
+        state = state.after([event(name, number)])
+    ended = time.perf_counter()
+    epsilon = state.epsilon
+    return {
+        "odometer": name, "spends": spends, "us_an_event": 1e6 * (ended - started) / spends,
+        "us_a_late_event": 1e6 * (ended - late) / (spends // 10), "us_a_reading": 1e6 * (time.perf_counter() - ended),
+        "megabytes": _megabytes(), "megabytes_before": before, "epsilon": epsilon,
+    }  # fmt: skip
+
+
+def _alone(function: Any, *arguments: Any) -> dict[str, Any]:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found: dict[str, Any] = pool.apply(function, arguments)
+    print(json.dumps(found), flush=True)
+    return found
+
+
+def main() -> None:
+    """Measure all cases that are asked for, and print them, or save them beside those that were saved before."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--spends", default="100,10000,100000,1000000")
+    parser.add_argument("--filters", default=",".join(FILTERS))
+    parser.add_argument("--places", default=",".join(PLACES))
+    parser.add_argument("--odometers", default=",".join(ODOMETERS))
+    parser.add_argument("--folder", default=tempfile.gettempdir())
+    parser.add_argument("--save", action="store_true")
+    asked = parser.parse_args()
+    sizes = [int(size) for size in asked.spends.split(",")]
+    kept: dict[str, dict[str, Any]] = json.loads(_FOUND.read_text()) if _FOUND.exists() else {}
+    for size in sizes:
+        for name in filter(None, asked.filters.split(",")):
+            for place in filter(None, asked.places.split(",")):
+                kept[f"{name} {place} {size}"] = _alone(spending, name, place, size, asked.folder)
+        for name in filter(None, asked.odometers.split(",")):
+            kept[f"odometer {name} {size}"] = _alone(reading, name, size)
+    if asked.save:
+        _FOUND.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
