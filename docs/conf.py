@@ -1,11 +1,15 @@
 """The documentation's build. Nothing here needs a network; notebooks run as part of it."""
 
+import os
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+# For the kernels that execute pages: opacus installs a folder `benchmarks`, too, and ours comes first.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (sys.path[1], os.environ.get("PYTHONPATH"))))
 
 import ledgerwood
 
@@ -14,8 +18,12 @@ author = "The ledgerwood maintainers"
 copyright = author
 version = release = ledgerwood.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
-exclude_patterns = ["_build", "jupyter_execute", "errata/*"]  # the text of errata.md, which is generated
+extensions = [
+    "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode",
+    "extensions.cards", "extensions.estimators", "extensions.mathml", "extensions.outputs", "extensions.versions",
+]  # fmt: skip
+exclude_patterns = ["_build", "_templates", "extensions", "jupyter_execute", "errata/*"]  # errata.md has their text
+templates_path = ["_templates"]
 root_doc = "index"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
@@ -24,6 +32,10 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+suppress_warnings = ["myst-nb.lexer"]  # cells that are not executed have no language
+nb_ipywidgets_js = {}  # scripts from elsewhere for widgets, of which there are none
+viewcode_follow_imported_members = False  # a name is documented where it is written
+viewcode_line_numbers = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -39,16 +51,30 @@ nitpick_ignore_regex = [
     ("py:.*", r"ledgerwood\..*\.(\w+_(co|contra)|[A-Z])"),  # type variables have no page
     ("py:.*", r"ledgerwood\.curator\.kernels\..*"),  # the loops over rows, which only evaluators call
     ("py:.*", r"ledgerwood\..*\.(registry\.(Shape|View)|values\.Keys)"),  # nor do these, or an alias of types
+    ("py:.*", r"ledgerwood\.trainers\.choosing\.validation_results\.(Index|Parameters)"),  # type variables, too
+    ("py:class", r"ledgerwood\.pages\.shown\.\w+"),  # how a value shows itself: its text is the value's
+    ("py:class", r"ledgerwood\.verification\.auditing\.curves\.\w+"),  # what a figure of an audit is drawn from
     ("py:class", r"ledgerwood\._uncopied\.Uncopied"),  # a base without a word of its own
 ]
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ledgerwood"
 html_theme_options = {
-    "show_prev_next": True,
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_center": ["navbar-nav"],
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "navigation_depth": 3,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
+    "show_nav_level": 1,
+    "show_prev_next": True,
 }
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}
+html_sidebars = {"index": []}
 html_show_sourcelink = False
 
 
