@@ -7,7 +7,7 @@ own curator; what is made elsewhere needs none.
 from collections.abc import Iterable
 
 import ledgerwood as lw
-from ledgerwood.accounting.interop import from_dp_event
+from ledgerwood.accounting.interop import from_dp_event, from_sgd_history
 
 
 def spend_sgd(
@@ -24,17 +24,8 @@ def spend_sgd(
     Raises:
         BudgetExceeded: the training does not fit. Nothing was spent.
     """
-    stretches = [
-        lw.Repeated(
-            lw.PoissonSampled(
-                lw.GaussianEvent(noise_multiplier=noise_multiplier, adjacency=lw.Adjacency.ADD_REMOVE),
-                sampling_rate=sampling_rate,
-            ),
-            count=steps,
-        )
-        for noise_multiplier, sampling_rate, steps in history
-    ]
-    return ledger.grant(lw.Composed(tuple(stretches)), purpose=purpose, delta=delta)
+    trained = from_sgd_history(history, adjacency=lw.Adjacency.ADD_REMOVE)
+    return ledger.grant(trained, purpose=purpose, delta=delta)
 
 
 def spend_dp_event(

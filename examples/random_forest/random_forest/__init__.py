@@ -94,7 +94,9 @@ class AbstractForest(AbstractTreeEstimator):
                 release = round_.release(LEAF.of(structure, start), plan.mechanism, purpose=f"leaves {number + 1}")
             count, total = release.real.T
             means = np.clip(-total / np.maximum(count, 1.0), -1.0, 1.0)
-            trees.append(Tree(structure=structure, values=means / plan.n_estimators))
+            # What else the release tells, for those who read the model: each leaf's rows, and the noise of its value.
+            noise = np.minimum(plan.mechanism.stddevs[1] / np.maximum(count, 1.0), 1.0) / plan.n_estimators
+            trees.append(Tree(structure=structure, values=means / plan.n_estimators, weights=count, noise=noise))
             progress(number + 1, plan.n_estimators)
         return Ensemble(initial_score=0.0, trees=tuple(trees))
 
