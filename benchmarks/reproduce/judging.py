@@ -1,0 +1,127 @@
+"""Rules that turn measured values into a verdict. Each is a function, so that no verdict is written by hand.
+
+A printed figure is *reached* where ours is at least as good within half a unit of its last digit and two standard
+errors of our mean. A cost is *covered* where what is claimed is at least the exact one, relative slack 1e-9.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from benchmarks.reproduce.items import Reading, Verdict
+from benchmarks.reproduce.results import DOCS
+
+ERRORS = 2.0
+"""Standard errors of a mean that a comparison allows."""
+SLACK = 1e-9
+
+
+def text(value: float, digits: int = 3) -> str:
+    """A value for a cell: as many decimals as asked for below 100, and in scientific notation where it is tiny."""
+    if value != 0.0 and abs(value) < 10.0**-digits:
+        return f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{digits}f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """The mean of `count` scores with the spread (standard deviation) of one."""
+
+    value: float
+    spread: float = 0.0
+    count: int = 1
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; 0 for what has no chance in it."""
+        return self.spread / math.sqrt(self.count)
+
+    def __str__(self) -> str:
+        return f"{text(self.value)} ({text(self.spread)})" if self.spread else text(self.value)
+
+
+def cell_mean(cell: Mapping[str, Any], place: int, count: int) -> Mean:
+    """A stored cell's mean and spread of the score at `place`, over `count` splits."""
+    return Mean(value=cell["mean"][place], spread=cell["spread"][place], count=count)
+
+
+def last_digit(printed: str) -> float:
+    """One unit of the last printed digit: .01 of ".39", 1 of "66"."""
+    _, point, decimals = printed.partition(".")
+    return 10.0 ** -len(decimals.rstrip("%")) if point else 1.0
+
+
+def is_reached(printed: str, ours: Mean, *, higher: bool) -> bool:
+    """Whether ours is at least as good as a printed figure."""
+    sign = 1.0 if higher else -1.0
+    slack = 0.5 * last_digit(printed) * (1.0 + SLACK) + ERRORS * ours.error
+    return sign * (ours.value - float(printed.rstrip("%"))) >= -slack
+
+
+def reached(
+    printed: Mapping[str, str], ours: Mapping[str, Mean], *, higher: bool, as_printed: Mapping[str, Mean] | None = None
+) -> Reading:
+    """Whether all printed points are reached by sound code, or at least with the noise as printed; keys name points."""
+    hits = [point for point in printed if is_reached(printed[point], ours[point], higher=higher)]
+    cells = "; ".join(f"{point}: {ours[point]}" for point in printed)
+    verdict: Verdict = "holds" if len(hits) == len(printed) else "does not hold"
+    as_text = ""
+    if as_printed is not None:
+        as_text = "; ".join(f"{point}: {as_printed[point]}" for point in printed if point in as_printed)
+        also = all(is_reached(printed[p], as_printed.get(p, ours[p]), higher=higher) for p in printed)
+        if verdict == "does not hold" and also:
+            verdict = "holds with less noise"
+    counted = f" [{len(hits)} of {len(printed)}]" if len(printed) > 1 else ""
+    return Reading(ours=cells + counted, as_printed=as_text, verdict=verdict)
+
+
+def ordered(better: Mapping[str, Mean], worse: Mapping[str, Mean], *, higher: bool, names: tuple[str, str]) -> Reading:
+    """A claim that one method is above another at all points: no point may contradict it by two standard errors.
+
+    It cannot be judged where no point confirms it by two standard errors either.
+    """
+    sign = 1.0 if higher else -1.0
+    gaps = {p: sign * (better[p].value - worse[p].value) for p in better}
+    errors = {p: math.hypot(better[p].error, worse[p].error) for p in better}
+    against = [p for p in gaps if gaps[p] < -ERRORS * errors[p]]
+    clear = [p for p in gaps if gaps[p] > ERRORS * errors[p]]
+    verdict: Verdict = "does not hold" if against else "holds" if clear else "cannot be judged"
+    cells = "; ".join(f"{p}: {better[p]} / {worse[p]}" for p in better)
+    said = f" [{names[0]} / {names[1]}; clearly better at {len(clear)}, clearly worse at {len(against)} of {len(gaps)}]"
+    return Reading(ours=cells + said, verdict=verdict)
+
+
+def covered(claimed: float, exact: float, *, what: str) -> Reading:
+    """A claimed cost, sensitivity or bound against the exact or the largest one that was found."""
+    verdict: Verdict = "holds" if exact <= claimed * (1.0 + SLACK) else "does not hold"
+    return Reading(ours=f"{what}: {text(exact, 5)}", as_printed=text(claimed, 5), verdict=verdict)
+
+
+@cache
+def _findings() -> Mapping[str, Mapping[str, Any]]:
+    stored = json.loads((DOCS / "errata.json").read_text(encoding="utf-8"))
+    return {entry["specimen"]: entry for entry in stored["findings"]}
+
+
+def specimens(names: Sequence[str]) -> str:
+    """What audits of the errata's specimens found, in one cell."""
+    cells = []
+    for name in names:
+        found = _findings()[name]
+        caught = f"caught: {found['test']}" if found["caught"] else "not caught"
+        deltas = f"exact delta {found['exact_delta']:.3g}, claimed {found['claimed_delta']:.3g}"
+        cells.append(f"{found['claim']}: {deltas}; {caught}")
+    return "; ".join(cells)
+
+
+def refuted(*names: str) -> Reading:
+    """A statement that the errata's specimens refute: each is unsound and was caught."""
+    if not names:
+        raise ValueError("a refutation needs a specimen")
+    sound = [name for name in names if not _findings()[name]["caught"]]
+    if sound:
+        raise ValueError(f"these specimens were not caught: {', '.join(sound)}")
+    return Reading(ours="", as_printed=specimens(names), verdict="does not hold")
