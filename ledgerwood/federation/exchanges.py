@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar, final
 
 from ledgerwood import _validate
+from ledgerwood._uncopied import Uncopied
 from ledgerwood.errors import BadMessage
 from ledgerwood.federation.codec import unpack
 from ledgerwood.federation.messages import NotTold, Ready, Refusal
@@ -13,8 +14,24 @@ R = TypeVar("R")
 _NO_ANSWER = "no answer in time"
 
 
+class OfOneSession(Uncopied):
+    """A part of the server's side of one session, which is neither copied nor pickled.
+
+    Owners answer each attempt at a round once, whoever asks, so that a copy gets no second sum out of a draw. But it
+    would count rounds and repeated values for itself: the owners would refuse one of the two, at a later round.
+    """
+
+    __slots__ = ()
+
+    def _uncopied(self) -> str:
+        return (
+            f"a {type(self).__name__} cannot be copied or pickled: owners answer each round of a session once, and two "
+            "objects would ask for the same ones; use the object itself, or begin another session, which pays again"
+        )
+
+
 @final
-class Exchanges:
+class Exchanges(OfOneSession):
     """Asks owners through a transport, and reads what they reply. Owners have numbers, by their places, from 0.
 
     Args:

@@ -20,7 +20,7 @@ from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import OwnersLost, PrivacyError, SumIncomplete
 from ledgerwood.federation.agreed import sum_context
 from ledgerwood.federation.codec import RepeatedValues, pack
-from ledgerwood.federation.exchanges import Exchanges
+from ledgerwood.federation.exchanges import Exchanges, OfOneSession
 from ledgerwood.federation.messages import Ask, Endorsed, FederationTerms, Opened, Survivors, Uploaded
 from ledgerwood.federation.record import RoundRecord
 from ledgerwood.secure_aggregation import ClientRegistry, Roster, ServerSum
@@ -86,7 +86,7 @@ class _Unmasking:
 
 
 @final
-class Rounds:
+class Rounds(OfOneSession):
     """Asks the owners that joined one question at a time.
 
     Args:

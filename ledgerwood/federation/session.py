@@ -27,7 +27,7 @@ from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.errors import FederationRefused, RoundViolation, SchemaError
 from ledgerwood.federation.agreed import coin_purpose, version
 from ledgerwood.federation.codec import pack
-from ledgerwood.federation.exchanges import Exchanges
+from ledgerwood.federation.exchanges import Exchanges, OfOneSession
 from ledgerwood.federation.messages import (
     PROTOCOL,
     Begin,
@@ -54,7 +54,7 @@ _PAUSE = 4.0
 
 
 @final
-class FederationSession(AbstractOwners):
+class FederationSession(OfOneSession, AbstractOwners):
     """One fit of a federation. Owners are numbered by their places in the session, from 0.
 
     Args:

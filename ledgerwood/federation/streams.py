@@ -11,6 +11,7 @@ from typing import Any, Self, final
 from ledgerwood import _validate
 from ledgerwood.accounting.ledger import Grant, Ledger
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.federation.exchanges import OfOneSession
 from ledgerwood.federation.options import FederationOptions
 from ledgerwood.federation.owners.account import ClientAccount
 from ledgerwood.federation.owners.own import OwnRows, identity_at
@@ -22,7 +23,7 @@ from ledgerwood.trainers.base.streams import AbstractStreamEstimator
 
 
 @final
-class OwnersPartialFit:
+class OwnersPartialFit(OfOneSession):
     """The calls of one stream, over whatever owners of rows a transport reaches.
 
     All calls are one session: the owners' ledgers pay once, and each owner keeps one account for each of its units. The
@@ -68,7 +69,7 @@ class OwnersPartialFit:
 
 
 @final
-class FederatedStream:
+class FederatedStream(OfOneSession):
     """A stream in a simulated federation, in one process: each client keeps its rows, and its units' accounts.
 
         with FederatedStream(estimator, clients=3) as stream:

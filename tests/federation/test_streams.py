@@ -1,6 +1,8 @@
 """Streams in a federation: one payment for all calls, and one account for each unit, at its owner."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -217,6 +219,46 @@ def test_what_is_not_a_stream_is_refused_and_spends_nothing(tmp_path):
             stream.partial_fit([(X, y, None) for X, y, _ in given])
         with pytest.raises(InvalidParameter, match=r"len\(clients\)"):
             stream.partial_fit(given[:2])
+
+
+MADE = {
+    "FederatedStream": lambda stream: stream,
+    "OwnersPartialFit": lambda stream: stream._calls,
+    "FederationSession": lambda stream: stream._calls._session,
+    "Exchanges": lambda stream: stream._calls._session._exchanges,
+    "Rounds": lambda stream: stream._calls._session._rounds,
+}
+
+
+@pytest.mark.parametrize("began", [False, True], ids=["before its first call", "after it"])
+def test_no_copy_of_a_session_asks_its_owners(began):
+    with FederatedStream(SGBDTClassifier(**COMMON), clients=3) as stream:
+        if began:
+            stream.partial_fit(calls(1)[0])
+        for name, find in MADE.items():
+            found = find(stream)
+            if found is None:
+                assert (name, began) == ("Rounds", False)
+                continue
+            assert type(found).__name__ == name
+            for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+                with pytest.raises(PrivacyError, match=rf"a {name} cannot be copied or pickled: owners answer each"):
+                    copied(found)
+
+
+def test_a_server_that_counts_its_rounds_anew_gets_no_second_sum(tmp_path):
+    """What a copy would do: the owners rest on no such refusal, and answer each attempt at a round once."""
+    group = StreamOwners(tmp_path, calls()[0])
+    wire = Wire(group)
+    learn = OwnersPartialFit(SGBDTClassifier(**COMMON), wire)
+    learn()
+    asked = len(wire.seen)
+    learn._session._rounds._asked = 0
+    with pytest.raises(OwnersLost, match="round 1 was not unmasked"):
+        learn()
+    again = [unpack(reply) for _, what, _, reply in wire.seen[asked:] if what == "upload"]
+    assert len(again) >= 3
+    assert all(isinstance(each, Refusal) for each in again)
 
 
 def test_another_federation_or_object_does_not_go_on(tmp_path):
