@@ -14,6 +14,7 @@ Its divergence is convex in v (docs/explanation/individuals.md#individual-gaussi
 are upper bounds. docs/explanation/individuals.md#row-costs.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import final
 
@@ -215,6 +216,11 @@ def row_costs(event: FilteredEvent) -> FloatArray:
     Raises:
         UnsupportedEvent: a round that costs more than 1e280 limits; cut off, its chords would be too low.
     """
+    return _row_costs(event).copy()
+
+
+@functools.lru_cache(maxsize=32)  # an owner of rows asks for it in each round: half a second, of the same event
+def _row_costs(event: FilteredEvent) -> FloatArray:
     shares = np.arange(POINTS + 1) / POINTS
     limit = event.limit
     if isinstance(limit, GDPEvent):

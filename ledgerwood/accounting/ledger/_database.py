@@ -76,6 +76,28 @@ entries = sa.Table(
     sa.Column("line", sa.Text, nullable=False),
 )
 
+# What a spend asks for, built once: building it anew was most of the time that a spend took.
+_VERSION = sa.select(versions.c.version)
+HEAD_ROW = sa.select(heads.c.entries, heads.c.head).where(heads.c.dataset == sa.bindparam("of"))
+LOCKED_HEAD_ROW = HEAD_ROW.with_for_update()
+NEW_ENTRY = sa.insert(entries)
+MOVED_HEAD = (
+    sa.update(heads)
+    .where(
+        heads.c.dataset == sa.bindparam("of"), heads.c.entries == sa.bindparam("index"),
+        heads.c.head == sa.bindparam("previous"),
+    )
+    .values(entries=sa.bindparam("count"), head=sa.bindparam("hash"))
+)  # fmt: skip
+LINES = (
+    sa.select(entries.c.position, entries.c.line)
+    .where(
+        entries.c.dataset == sa.bindparam("of"), entries.c.position >= sa.bindparam("start"),
+        entries.c.position < sa.bindparam("stop"),
+    )
+    .order_by(entries.c.position)
+)  # fmt: skip
+
 
 def parsed(url: str) -> sa.URL:
     """The URL, of a kind that can hold a ledger.
@@ -275,7 +297,7 @@ def other_version(found: int | None) -> LedgerError:
 
 
 def _version_row(connection: sa.Connection) -> int | None:
-    found = list(connection.scalars(sa.select(versions.c.version)))
+    found = list(connection.scalars(_VERSION))
     return found[0] if len(found) == 1 else None
 
 

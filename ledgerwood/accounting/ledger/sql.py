@@ -93,7 +93,7 @@ class SqlStore:
                 values = {"dataset": self.dataset, "entries": len(lines), "head": head}
                 connection.execute(sa.insert(database.heads).values(values))
                 rows = [{"dataset": self.dataset, "position": i, "line": line} for i, line in enumerate(lines)]
-                connection.execute(sa.insert(database.entries), rows)
+                connection.execute(database.NEW_ENTRY, rows)
             except SQLAlchemyError as error:
                 raise database.write_failure(error, self.name) from error
             try:
@@ -157,16 +157,11 @@ class SqlStore:
         connection = self._connection
         if connection is None:
             raise LedgerError(f"the ledger database {self.name} is written to only while it is locked")
-        head = database.heads
+        line = {"dataset": self.dataset, "position": entry.index, "line": encode(entry)}
+        before = {"of": self.dataset, "index": entry.index, "previous": entry.previous}
         try:
-            connection.execute(
-                sa.insert(database.entries).values(dataset=self.dataset, position=entry.index, line=encode(entry))
-            )
-            moved = connection.execute(
-                sa.update(head)
-                .where(head.c.dataset == self.dataset, head.c.entries == entry.index, head.c.head == entry.previous)
-                .values(entries=entry.index + 1, head=entry.hash)
-            )
+            connection.execute(database.NEW_ENTRY, line)
+            moved = connection.execute(database.MOVED_HEAD, before | {"count": entry.index + 1, "hash": entry.hash})
         except SQLAlchemyError as error:
             raise database.write_failure(error, self.name) from error
         if moved.rowcount != 1:
@@ -224,9 +219,8 @@ class SqlStore:
 
     def _head_row(self, connection: sa.Connection, *, lock: bool = False) -> Any:
         """How many entries there are and the last entry's hash; None for an unknown data set. `lock` keeps it."""
-        head = database.heads
-        query = sa.select(head.c.entries, head.c.head).where(head.c.dataset == self.dataset)
-        return connection.execute(query.with_for_update() if lock else query).one_or_none()
+        query = database.LOCKED_HEAD_ROW if lock else database.HEAD_ROW
+        return connection.execute(query, {"of": self.dataset}).one_or_none()
 
     def _follow(self, connection: sa.Connection, state: State, row: Any) -> None:
         known = state.count
@@ -259,12 +253,7 @@ class SqlStore:
         """The lines of entries `start` to `stop`, none of them missing unless `partly`."""
         if start == stop:
             return []
-        table = database.entries
-        found = connection.execute(
-            sa.select(table.c.position, table.c.line)
-            .where(table.c.dataset == self.dataset, table.c.position >= start, table.c.position < stop)
-            .order_by(table.c.position)
-        ).all()
+        found = connection.execute(database.LINES, {"of": self.dataset, "start": start, "stop": stop}).all()
         if not partly:
             for expected, row in zip(range(start, stop), found, strict=False):
                 if row.position != expected:

@@ -33,6 +33,16 @@ def test_a_full_batch_costs_its_mu_squared(multiplier, mu, share):
     assert found <= float(exact) * (1 + 1e-12) + 2.0 + ROUNDING
 
 
+def test_what_a_caller_does_with_the_costs_reaches_nobody_else():
+    event = lw.FilteredEvent(
+        lw.GaussianEvent(noise_multiplier=3.0, adjacency=A), limit=lw.GDPEvent(mu=1.0, adjacency=A)
+    )
+    first = row_costs(event)
+    kept = first.copy()
+    first[:] = 0.0
+    assert np.array_equal(row_costs(event), kept)
+
+
 @pytest.mark.slow  # prices many plans
 @settings(max_examples=25)
 @given(st.floats(0.5, 100.0), st.floats(1e-5, 1.0), st.floats(1.05, 200.0), st.floats(1e-4, 1.0), st.floats(1e-3, 2.0))
