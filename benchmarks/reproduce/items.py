@@ -18,8 +18,8 @@ VERDICTS: dict[Verdict, str] = {
 """Each verdict, and what it means."""
 PLURALS = {
     "Definition": "Definitions", "Theorem": "Theorems", "Lemma": "Lemmas", "Corollary": "Corollaries",
-    "Proposition": "Propositions", "Remark": "Remarks", "Algorithm": "Algorithms", "Table": "Tables",
-    "Figure": "Figures", "Headline": "Headlines",
+    "Proposition": "Propositions", "Remark": "Remarks", "Equation": "Equations", "Algorithm": "Algorithms",
+    "Table": "Tables", "Figure": "Figures", "Headline": "Headlines",
 }  # fmt: skip
 KINDS = tuple(PLURALS)
 """In the order of a page's sections; an item's number begins with one of them."""

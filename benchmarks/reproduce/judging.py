@@ -94,6 +94,28 @@ def ordered(better: Mapping[str, Mean], worse: Mapping[str, Mean], *, higher: bo
     return Reading(ours=cells + said, verdict=verdict)
 
 
+def paired(
+    gaps: Mapping[str, Mean], *, higher: bool, cells: Mapping[str, str] | None = None, names: tuple[str, str]
+) -> Reading:
+    """A claim that one method is above another at all points, by paired differences (better less worse).
+
+    The rule is `ordered`'s; differences on the same splits have a smaller error than the difference of means.
+
+    Args:
+        gaps: of each point.
+        higher: True where a larger score is better.
+        cells: what is shown for a point; None: its difference.
+        names: of the two methods.
+    """
+    sign = 1.0 if higher else -1.0
+    against = [p for p, gap in gaps.items() if sign * gap.value < -ERRORS * gap.error]
+    clear = [p for p, gap in gaps.items() if sign * gap.value > ERRORS * gap.error]
+    verdict: Verdict = "does not hold" if against else "holds" if clear else "cannot be judged"
+    shown = "; ".join(f"{p}: {str(gaps[p]) if cells is None else cells[p]}" for p in gaps)
+    counted = f"paired: clearly better at {len(clear)}, clearly worse at {len(against)} of {len(gaps)}"
+    return Reading(ours=f"{shown} [{names[0]} / {names[1]}; {counted}]", verdict=verdict)
+
+
 def covered(claimed: float, exact: float, *, what: str) -> Reading:
     """A claimed cost, sensitivity or bound against the exact or the largest one that was found."""
     verdict: Verdict = "holds" if exact <= claimed * (1.0 + SLACK) else "does not hold"

@@ -1,0 +1,89 @@
+"""DP-XGBoost's figures: studies with chance in them, five seeds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import cluster, data_sets, dpboost, dpxgboost, dpxgboost_studies, greedy_speed, paired, wide_synthetic
+from benchmarks.dpxgboost_printed import AsPrinted
+from benchmarks.measuring import Scores, Split, measure
+from benchmarks.paired import Method
+from benchmarks.reproduce.items import Found, Study
+from benchmarks.utility import Scale
+
+SEEDS = 5
+EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+FEW = (1.0, 10.0)
+MINIMUM = 50.0
+"""The paper's, for tables of up to a hundred thousand rows."""
+PAPER = {**dpxgboost.PAPER, "n_jobs": 1}
+
+
+@dataclass(frozen=True)
+class NoisyAverages:
+    """A sound fit whose leaves are drawn anew by Algorithm 1: UNSOUND, for public rows only."""
+
+    def scores(self, data: data_sets.Data, epsilon: float, split: Split) -> Scores:
+        """(AUC, accuracy) of a fit to the split's first rows, on its others."""
+        train, test = split
+        own = dpxgboost.SYSTEM.model(data, epsilon, {"expected_rows": data.rows, **PAPER})
+        model = dpxgboost_studies.Unsound(own).fit(data.X[train], data.y[train])
+        return measure(model, data.X[test], data.y[test])
+
+
+def sketch(scale: Scale) -> Found:
+    """Figure 1: accuracy at epsilon 1 by bins of the sketch, beside exact quantiles, for which nobody pays."""
+    return dpxgboost_studies.sketch_bins(dpxgboost.SYSTEM, PAPER, scale)
+
+
+def leaves(scale: Scale) -> Found:
+    """Figure 2: minimum child weights and NoisyAverage, beside the noise for any leaf (the first)."""
+    own = {
+        "noise for any leaf": Method(dpxgboost.SYSTEM, {**PAPER, "leaf_release": "ratio"}),
+        "minimum 200": Method(dpxgboost.SYSTEM, {**PAPER, "min_child_weight": 200.0}),
+        "minimum 600": Method(dpxgboost.SYSTEM, {**PAPER, "min_child_weight": 600.0}),
+        "UNSOUND: minimum 200, as printed": AsPrinted(min_child_weight=200.0),
+        "UNSOUND: minimum 600, as printed": AsPrinted(min_child_weight=600.0),
+        "UNSOUND: NoisyAverage, as printed": NoisyAverages(),
+    }
+    return {"electricity": paired.compared(dpxgboost.SYSTEM, "electricity", own, FEW, scale)}
+
+
+def table(scale: Scale) -> Found:
+    """Figures 4 and 6: error against epsilon, beside DPBoost and beside the paper's own noise."""
+    own = {
+        "DP-XGBoost": Method(dpxgboost.SYSTEM, PAPER),
+        "DPBoost": Method(dpboost.SYSTEM, {"preset": "paper"}),
+        "our defaults": Method(dpxgboost.SYSTEM),
+        "UNSOUND: as printed": AsPrinted(min_child_weight=MINIMUM),
+    }
+    return {name: paired.compared(dpxgboost.SYSTEM, name, own, EPSILONS, scale) for name in ("abalone", "adult")}
+
+
+def whole_synthetic(scale: Scale) -> Found:
+    """Both synthetic sets at their real size, in files: one fit each, a minimum child weight of 500."""
+    own = {"DP-XGBoost": Method(dpxgboost.SYSTEM, PAPER)}
+    return wide_synthetic.whole_sets(own, FEW, dpxgboost.SYSTEM.beside, scale, {"n_jobs": 2})
+
+
+def speed(scale: Scale) -> Found:
+    """Seconds a tree beside xgboost, as docs/benchmarks/dpboost.md has them."""
+    return greedy_speed.speed_table(Console(quiet=True), quick=scale.rows is not None)
+
+
+def systems(scale: Scale) -> Found:
+    """Fits on a Dask cluster beside one process, as docs/benchmarks/cluster.json has them."""
+    rows = 10_000_000 if scale.rows is None else 10_000
+    found: dict[str, Any] = cluster.measured(rows, 2, 1)["systems"]
+    return found
+
+
+STUDIES = (
+    Study(name="figure1", run=sketch, seeds=SEEDS, draw=dpxgboost.drawing.bins),
+    Study(name="figure2", run=leaves, seeds=SEEDS, draw=paired.draw),
+    Study(name="figure4", run=table, seeds=SEEDS, draw=paired.draw),
+    Study(name="whole-synthetic", run=whole_synthetic, seeds=1),
+    Study(name="speed", run=speed, seeds=1, kept="benchmarks/dpboost.json"),
+    Study(name="systems", run=systems, seeds=1, kept="benchmarks/cluster.json"),
+)
