@@ -113,7 +113,8 @@ class Paper:
         about: a paragraph about what every row rests on: data, splits, noise, deltas; Markdown.
         studies: in the order in which they are run.
         items: in any order; a page sorts them by kind and keeps their order in a kind.
-        numbered: how far each kind is numbered, where numbers run from 1 without a gap: {"Theorem": 8}.
+        numbered: how far each kind is numbered, where numbers run from 1 without a gap: {"Theorem": 8}; kinds that
+            share one count are joined by a slash: {"Theorem/Lemma": 12}.
     """
 
     key: str
