@@ -46,59 +46,44 @@ def spent_budgets(_: Scale) -> Found:
 
 STUDIES = (
     Study(name="abalone-points", run=runs.points("abalone", (0.15, 0.17, 0.54)), seeds=20),
-    Study(name="adult-points", run=runs.points("adult", (0.07, 0.15, 0.54)), seeds=5),
     Study(
-        name="figure4-abalone",
-        run=runs.figure4("abalone", (0.1, 0.2, 0.5, 1.0, 3.0, 10.0)),
-        seeds=5,
+        name="figure4-abalone", run=runs.figure4("abalone", (0.1, 0.2, 0.5, 1.0, 3.0, 10.0)), seeds=5,
         draw=drawn(FIGURE, "test R2"),
     ),
+    Study(name="adult-points", run=runs.points("adult", (0.07, 0.15, 0.54)), seeds=5),
     Study(
-        name="figure4-adult",
-        run=runs.figure4("adult", (0.12, 0.5, 1.0, 10.0)),
-        seeds=5,
-        draw=drawn(FIGURE, "test error, %", error=True),
+        name="gradient-filtering", run=runs.gradient_filtering((0.1, 0.5, 1.0, 10.0)), seeds=5,
+        draw=drawn_groups("test R2"),
     ),
-    Study(name="spent", run=spent_budgets, seeds=1, kept="benchmarks/sgbdt_ablations.json", draw=draw_spent),
+    Study(name="filter", run=runs.parts("abalone", (0.2, 0.54, 4.0), IRF), seeds=5, draw=drawn_groups("test R2")),
     Study(
-        name="leaf-noise-abalone",
-        run=runs.parts("abalone", (0.2, 0.53, 2.0, 10.0), NOISE),
-        seeds=10,
+        name="leaf-noise-abalone", run=runs.parts("abalone", (0.2, 0.53, 2.0, 10.0), NOISE), seeds=5,
         draw=drawn_groups("test R2"),
     ),
     Study(
-        name="leaf-noise-adult",
-        run=runs.parts("adult", (0.1, 0.55, 2.0), NOISE),
-        seeds=5,
+        name="streams-abalone", run=runs.streams("abalone", (0.3, 0.55, 3.0)), seeds=5,
+        draw=drawn({name: name for name in runs.STREAMS}, "test R2"),
+    ),
+    Study(name="learning-curve", run=runs.learning_curve, seeds=5, draw=draw_lengths),
+    Study(
+        name="figure4-adult", run=runs.figure4("adult", (0.12, 1.0, 10.0)), seeds=5,
+        draw=drawn(FIGURE, "test error, %", error=True),
+    ),
+    Study(
+        name="leaf-noise-adult", run=runs.parts("adult", (0.1, 0.55), NOISE), seeds=5,
         draw=drawn_groups("test error, %", error=True),
     ),
     Study(
-        name="filter", run=runs.parts("abalone", (0.2, 0.54, 2.0, 10.0), IRF), seeds=10, draw=drawn_groups("test R2")
-    ),
-    Study(
-        name="streams-abalone",
-        run=runs.streams("abalone", (0.3, 0.55, 3.0)),
-        seeds=10,
-        draw=drawn({name: name for name in runs.STREAMS}, "test R2"),
-    ),
-    Study(
-        name="streams-adult",
-        run=runs.streams("adult", (0.3, 0.54)),
-        seeds=5,
+        name="streams-adult", run=runs.streams("adult", (0.3, 0.54)), seeds=5,
         draw=drawn({name: name for name in runs.STREAMS}, "test error, %", error=True),
     ),
     Study(
-        name="gradient-filtering",
-        run=runs.gradient_filtering((0.1, 0.3, 1.0, 3.0, 10.0)),
-        seeds=10,
-        draw=drawn_groups("test R2"),
+        name="spambase", run=runs.spambase, seeds=5,
+        draw=drawn({"S-GBDT": "S-GBDT", "DPBoost": "DPBoost"}, "accuracy"),
     ),
+    Study(name="spent", run=spent_budgets, seeds=1, kept="benchmarks/sgbdt_ablations.json", draw=draw_spent),
     Study(name="averaging", run=averaging, seeds=5, kept="benchmarks/federated_baselines.json"),
-    Study(
-        name="spambase", run=runs.spambase, seeds=5, draw=drawn({"S-GBDT": "S-GBDT", "DPBoost": "DPBoost"}, "accuracy")
-    ),
-    Study(name="learning-curve", run=runs.learning_curve, seeds=10, draw=draw_lengths),
-)
+)  # fmt: skip
 
 NO_POINTS = "points are not printed as numbers"
 
