@@ -25,7 +25,7 @@ from rich.table import Table
 
 from benchmarks.auditing_foreign import foreign, print_foreign
 from benchmarks.auditing_learners import SGD_CLAIM, NoisyGaussianNB, NoisySGD
-from benchmarks.auditing_worst import print_worst, worst
+from benchmarks.auditing_worst import print_worst, worst, worst_cases
 from benchmarks.measuring import keep
 from ledgerwood import Adjacency, Budget, Categorical, Numeric, Schema, price
 from ledgerwood.trainers import (
@@ -350,14 +350,16 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--systems", nargs="+", choices=tuple(worst_cases()), help="of the part `worst`")
     asked = parser.parse_args()
     console = Console()
-    parts = {
+    parts: dict[str, Callable[..., dict[str, Any]]] = {
         "sgbdt": sgbdt, "systems": every_system, "power": more_canaries, "released": released, "one": one,
         "worst": worst, "foreign": foreign,
     }  # fmt: skip
     for name in asked.only:
-        found = {name: parts[name](console, quick=asked.quick)}
+        more = {"systems": tuple(asked.systems)} if asked.systems and name == "worst" else {}
+        found = {name: parts[name](console, quick=asked.quick, **more)}
         show(found, console)
         keep(asked.save, found)
 

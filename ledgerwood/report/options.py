@@ -14,7 +14,7 @@ PaperName = Literal["sgbdt", "dpboost", "dpxgboost", "federated", "privatree", "
 Numeric = Literal["ideal", "bitwise"]
 Structure = Literal["fixed", "own"]
 View = Literal["releases", "predictions"]
-Mode = Literal["model", "one_mechanism"]
+Mode = Literal["model", "one_mechanism", "one_selection", "one_leaf"]
 FilterName = Literal["basic", "zcdp", "gdp"]
 
 Epsilon = Annotated[float, typer.Option(help="Privacy budget epsilon, in nats, > 0.")]
@@ -143,7 +143,9 @@ Trainings = Annotated[
 ]
 Audited = Annotated[
     Mode,
-    typer.Option("--mode", help="Audit the model, or one tree of depth 1 with its whole budget, by the same code."),
+    typer.Option(
+        "--mode", help="Audit the model; or one tree of depth 1, its split or its leaves, with the whole budget."
+    ),
 ]
 Seen = Annotated[
     View | None, typer.Option("--view", help="Score what was released, or predictions; the first where it can be.")

@@ -29,7 +29,7 @@ from ledgerwood.verification.canaries.fitting import (
     require_learner,
 )
 from ledgerwood.verification.canaries.power.rows import WorstRows, made_up_row, worst_rows
-from ledgerwood.verification.canaries.recorder import one_mechanism
+from ledgerwood.verification.canaries.reduced import WORDS, one_mechanism
 from ledgerwood.verification.canaries.released_audit import released_audit
 from ledgerwood.verification.canaries.released_values import Released
 from ledgerwood.verification.canaries.result import Mode, ModelAudit, Structure, View
@@ -78,7 +78,7 @@ def audit_model(
         X, y: the background: rows of every fit, whose labels need no privacy here. One row is enough. Both None (our
             estimators): the audit makes up its rows. Where splits depend on rows, they are those on which one canary
             decides most, by the plan: docs/explanation/canaries.md#worst-rows.
-        canaries: in each training, in disjoint cells of the schema; None for 1000. With mode="one_mechanism" None is
+        canaries: in each training, in disjoint cells of the schema; None for 1000. With a mode of one mechanism None is
             for as many cells as there are, at most 1000, or for 1 where splits depend on the rows.
         alpha: probability that a bound is above the truth.
         rng: a generator for coins, ties and the estimators' seeds, or its seed; None for fresh entropy.
@@ -86,10 +86,10 @@ def audit_model(
             canaries; None for the first where it can be. "fitted" is what `released` sets.
         structure: "fixed" puts one tree, each canary's cell a leaf, instead of every tree that the trainer draws
             without a look at the rows. It costs nothing, so that plan and price stay. "own" leaves the trainer's trees.
-        trainings: number of fits, each with its own coins and noise; None for 1; with mode="one_mechanism" None is for
-            1000 canaries in all, or 500 trainings with one each (300 if delta > 0). Without X and y, 2000 with one each
-            where splits depend on rows. A canary is in one of them, so that all together are as private for it as one
-            is, and the canaries of all count as those of one run.
+        trainings: number of fits, each with its own coins and noise; None for 1; with a mode of one mechanism None is
+            for 1000 canaries in all, or 500 trainings with one each (300 if delta > 0). Without X and y, 2000 with one
+            each where splits depend on rows. A canary is in one of them, so that all together are as private for it as
+            one is, and the canaries of all count as those of one run.
         delta: at which epsilon is bounded; None for the estimator's own.
         claim: the claimed guarantee; None for the privacy cost of the estimator's plan. Its adjacency decides whether
             canaries are in or out, or (replace-one) in or exchanged for another row; a function has the plan's, or
@@ -102,7 +102,8 @@ def audit_model(
         check_structure: fit a few times more, and see that public trees do not depend on the rows.
         mode: "model" audits the estimator as it is; "one_mechanism" one tree of depth 1 with its whole budget, made by
             the same code (our estimators): the test is of that tree's privacy cost, with the power that an ensemble
-            does not leave.
+            does not leave. "one_selection" gives nearly all of this budget to the private choice of the split, and
+            "one_leaf" all of it to the leaves.
         released: the values of a fitted model to attack: a function of it that returns numbers, texts, arrays, or
             tuples and dicts of them; or "attributes", its attributes that end in "_", and those of estimators in it.
         canary: with `released`, the one row that is in or out, as (row, label); None chooses the best of some fits.
@@ -134,12 +135,12 @@ def audit_model(
     require_learner(estimator)
     changed: dict[str, Any] = {}
     full = estimator
-    if mode == "one_mechanism":
+    if mode != "model":
         if claim is not None:
             raise InvalidParameter(
-                "claim=... with mode='one_mechanism': the audit's claim is the reduced model's privacy cost; omit claim"
+                f"claim=... with mode={mode!r}: the audit's claim is the reduced model's privacy cost; omit claim"
             )
-        estimator, changed = one_mechanism(estimator)
+        estimator, changed = one_mechanism(estimator, mode)
     if released is not None:
         _require_absent(
             "with released=", view=view, fill=fill, guesses=guesses, canaries=canaries, trainings=trainings,
@@ -165,9 +166,9 @@ def audit_model(
             delta=delta, claim=claim, fill=fill, guesses=guesses, schema=schema, check_structure=check_structure,
             generator=generator, begun=begun, mode=mode, worst=worst, verbose=verbose,
         )  # fmt: skip
-    if mode == "one_mechanism":
+    if mode != "model":
         found = dataclasses.replace(
-            found, mode=mode, changed=tuple(changed.items()), notes=(_about_the_full(full, found), *found.notes)
+            found, mode=mode, changed=tuple(changed.items()), notes=(_about_the_full(full, found, mode), *found.notes)
         )
     if found.weaknesses:
         warnings.warn(f"{found.system}: {'; '.join(found.weaknesses)}", PrivacyWarning, stacklevel=2)
@@ -229,11 +230,12 @@ def _require_absent(where: str, **arguments: object) -> None:
         raise InvalidParameter(f"{', '.join(given)}: not used {where}; leave it out (unit: arguments)")
 
 
-def _about_the_full(estimator: Any, audit: ModelAudit) -> str:
+def _about_the_full(estimator: Any, audit: ModelAudit, mode: Mode) -> str:
     """What an audit of one mechanism says of the model whose code it is."""
+    whole = "the one tree" if mode == "one_mechanism" else "this part of one tree"
     return (
-        f"audited was one tree of depth 1 with the whole budget (epsilon {audit.price:.3g} at delta {audit.delta:.3g}),"
+        f"audited was {WORDS[mode]} (epsilon {audit.price:.3g} at delta {audit.delta:.3g}),"
         f" made by the code that makes every round of this {type(estimator).__name__}. A violation by it is one by the "
-        "model. The bound is that of the one tree, not of the model; the ledger's verification checks how the rounds "
+        f"model. The bound is that of {whole}, not of the model; the ledger's verification checks how the rounds "
         "compose to the model's own epsilon"
     )

@@ -217,7 +217,7 @@ def read(seen: Seen, terms: CanaryTerms, generator: np.random.Generator) -> Read
     everyone = guess(
         seen.values, seen.coins, included=terms.canaries - half, left_out=half, generator=generator
     )  # fmt: skip
-    pairs = [(_unconditional(found, terms), _expected_guesses(terms, seen.nats))]
+    pairs = [(_unconditional(found, terms), _expected_guesses(terms, seen))]
     if seen.gaussian:
         pairs.append((_guessed_mu(found, terms), _expected_guessed_mu(terms)))
     if seen.normal is not None:
@@ -273,14 +273,21 @@ def _refuted(found: Guesses, everyone: Guesses, terms: CanaryTerms) -> bool:
     )
 
 
-def _expected_guesses(terms: CanaryTerms, nats: float) -> float:
+def _expected_guesses(terms: CanaryTerms, seen: Seen) -> float:
     if terms.claim is None:
         return math.nan
-    found = theory.guesses_for(terms.claim, terms.canaries, terms.delta, terms.alpha, terms.sides)[2]
+    # Neither the claim's curve nor that of the noise that was added can be exceeded.
+    return min(
+        _expected_under(claim, terms, seen.nats) for claim in (terms.claim, seen.as_released) if claim is not None
+    )
+
+
+def _expected_under(claim: Claim, terms: CanaryTerms, nats: float) -> float:
+    found = theory.guesses_for(claim, terms.canaries, terms.delta, terms.alpha, terms.sides)[2]
     if nats >= terms.canaries * math.log(2.0):
         return found
     # 16 labels do not tell 1,000 coins, whatever the claim allows: docs/explanation/canaries.md#canary-ceilings.
-    return min(found, ceiling(terms.claim, canaries=terms.canaries, nats=nats, delta=terms.delta, alpha=terms.alpha))
+    return min(found, ceiling(claim, canaries=terms.canaries, nats=nats, delta=terms.delta, alpha=terms.alpha))
 
 
 def _expected_guessed_mu(terms: CanaryTerms) -> float:

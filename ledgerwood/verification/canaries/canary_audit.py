@@ -102,7 +102,7 @@ def canary_audit(
         system=type(estimator).__name__, claim=claim, structure_check=check,
         attack=f"{canaries} canaries in cells of the schema, {trainings} trainings, scored by {view}"
         if worst is None else worst.words,
-        notes=_unseen(seen, view),
+        notes=_unseen(seen, view), epsilon_attack=math.nan if worst is None else worst.expected,
         weaknesses=power.weaknesses(
             found=headline.value, detectable=detectable, largest=reading.largest, price=terms.price,
             rejected=reading.rejected, needed=_needed(reading.needed, fits, mode), stronger=_stronger(view, fits, mode),
@@ -135,7 +135,7 @@ def _needed(canaries: int | None, fits: OwnFits | None, mode: Mode) -> str:
 
 
 def _stronger(view: View, fits: OwnFits | None, mode: Mode) -> str:
-    if mode == "one_mechanism" and view == "releases":
+    if mode != "model" and view == "releases":
         return (
             "another background (X, y), in which one row decides more, may show more; so may an estimator whose splits "
             "are drawn at random, which leaves the leaves' mechanism alone"

@@ -1,13 +1,7 @@
-"""A recorder of a fit's releases; and estimators reduced to one round.
-
-What a fit releases, as it is released; and, for an audit, another public tree in the place of a random one.
+"""A recorder of what a fit releases; for an audit it puts another public tree in the place of a random one.
 
 Only what leaves the curator is kept: the same values that the trainer gets. The statistics below the noise are not
 looked at.
-
-Reduce an estimator to one round of its own code with the whole budget in it: what one mechanism really loses.
-
-docs/explanation/canaries.md#one-mechanism.
 """
 
 import functools
@@ -18,15 +12,12 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from ledgerwood.accounting.events import Event
 from ledgerwood.curator.allocated import AllocatedRounds
 from ledgerwood.curator.rounds import CuratorGroups
 from ledgerwood.ensemble import TreeStructure
-from ledgerwood.errors import InvalidParameter
 from ledgerwood.recording.opening import recording
-from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 
 _Groups = dict[int, tuple[object, int]]
 """Of each round of a group or step the round itself, and which group or step."""
@@ -164,36 +155,3 @@ def _tree(
     drawn = original(*arguments, **named)
     recording.trees += 1
     return drawn if structure is None else structure
-
-
-ONE_ROUND: dict[str, Any] = {
-    "n_estimators": 1,
-    "extra_trees": 0,
-    "trees_per_ensemble": 1,
-    "max_depth": 1,
-    "batch": 1,
-    "full_cycles": False,
-    "subsample": 1.0,
-    "sampling": "poisson",
-    "initial_score": "zero",
-}
-"""Parameters of one round: one tree of depth 1 that sees all rows, from a score of 0."""
-_SPLITS: dict[str, str] = {"split_method": "totally_random", "splits": "random"}
-"""Parameters whose value says that trees are drawn without a look at the rows."""
-
-
-def one_mechanism(estimator: Any) -> tuple[AbstractTreeEstimator, dict[str, Any]]:
-    """An unfitted copy with one tree of depth 1 and the whole budget, and the parameters that were set for it.
-
-    Raises:
-        InvalidParameter: an estimator that is not this library's: its rounds are not known.
-    """
-    if not isinstance(estimator, AbstractTreeEstimator):
-        raise InvalidParameter(
-            f"mode='one_mechanism': {type(estimator).__name__} is not an estimator of this library, and nobody knows "
-            "what one round of it is; set mode='model'"
-        )
-    own = estimator.get_params(deep=False)
-    changed = {name: value for name, value in ONE_ROUND.items() if name in own and own[name] != value}
-    reduced: AbstractTreeEstimator = clone(estimator).set_params(**changed)
-    return reduced, changed

@@ -12,7 +12,7 @@ from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scor
 
 View = Literal["releases", "predictions", "fitted"]
 Structure = Literal["fixed", "own"]
-Mode = Literal["model", "one_mechanism"]
+Mode = Literal["model", "one_mechanism", "one_selection", "one_leaf"]
 
 
 @final
@@ -50,8 +50,9 @@ class ModelAudit(Told):
         delta: at which epsilon is bounded.
         bounds: all bounds, each with its assumption.
         price: the claimed epsilon at `delta`, by the model's plan or `claim`; inf if nothing is claimed.
-        epsilon_detectable: the bound expected of a perfect attack on a mechanism with exactly this privacy cost, by the
-            main statistic, with as many canaries or fits: the power of this audit. NaN if nothing is claimed.
+        epsilon_detectable: the bound expected of a perfect attack on a mechanism with exactly this privacy cost (or
+            with the noise that was released, if that tells less), by the main statistic, with as many canaries or fits:
+            the power of this audit. NaN if nothing is claimed.
         epsilon_ceiling: the largest bound that this statistic can show with as many canaries or fits, of any mechanism;
             inf if nothing limits it (means of Gaussian scores).
         expected: the same of each of `bounds`, in their order.
@@ -76,8 +77,11 @@ class ModelAudit(Told):
         notes: what this attack could not see, and what was audited in the place of the model.
         weaknesses: why a low bound shows little: it is less than half of what could have been found, or the audit is
             too small for the claim. Empty if the attack found about what it could. Also a `PrivacyWarning`.
-        mode: "one_mechanism" where one tree of depth 1 was audited in the place of the model.
+        mode: "one_mechanism" where one tree of depth 1 was audited in the place of the model, "one_selection" and
+            "one_leaf" where only the choice of its split, or only its leaves, had the budget.
         changed: the parameters that were set for it, and their values.
+        epsilon_attack: the bound expected of this very attack, by the plan and the rows that the audit made up; NaN
+            where rows were given, or where trees are public.
     """
 
     epsilon_lower: float
@@ -111,6 +115,7 @@ class ModelAudit(Told):
     weaknesses: tuple[str, ...] = ()
     mode: Mode = "model"
     changed: tuple[tuple[str, object], ...] = ()
+    epsilon_attack: float = math.nan
 
     def __str__(self) -> str:
         rests = "" if self.assumption == "none" else f", assuming {self.assumption}"
@@ -153,6 +158,7 @@ class ModelAudit(Told):
                 "shared", "scored", "releases", "mu", "price_mu", "system", "attack", "mode",
             )
         }  # fmt: skip
+        record["epsilon_attack"] = _plain(self.epsilon_attack)
         record["expected"] = [_plain(each) for each in self.expected]
         record |= {"notes": list(self.notes), "weaknesses": list(self.weaknesses), "changed": dict(self.changed)}
         record["bounds"] = [{name: _plain(value) for name, value in asdict(each).items()} for each in self.bounds]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ledgerwood import _validate
+from ledgerwood.accounting.events import Event
 from ledgerwood.curator import Date, Numeric, Schema
 from ledgerwood.ensemble import Ensemble, TreeStructure
 from ledgerwood.errors import InvalidParameter
@@ -24,6 +25,8 @@ from ledgerwood.schema import LATEST
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.progress import Progress, unseen
 from ledgerwood.verification.canaries.fitting import OwnFits, agreement, fresh_copy, plain_labels
+from ledgerwood.verification.canaries.power.as_released import event_as_released
+from ledgerwood.verification.canaries.recorder import ReleaseRecording
 from ledgerwood.verification.canaries.result import StructureCheck
 from ledgerwood.verification.canaries.rows import AuditRows, background_rows, canary_cells, extreme_labels
 
@@ -45,6 +48,7 @@ class Seen:
         scored, releases: those of the last training.
         fixed: whether the audit's tree stood in for random ones.
         nats: what all trainings together may tell of all coins; inf where that is not known.
+        as_released: the event of the last training by its own noise; None where it is no less than the plan's.
     """
 
     coins: NDArray[np.bool_]
@@ -57,6 +61,7 @@ class Seen:
     releases: int = 0
     fixed: bool = False
     nats: float = math.inf
+    as_released: Event | None = None
 
 
 def seen_releases(
@@ -71,6 +76,7 @@ def seen_releases(
     coins = generator.random((trainings, m)) < 0.5
     evidence = fits.evidence(rows)
     found, fixed = [], False
+    recording = ReleaseRecording()
     for included in coins:
         _, recording = fits.fitted(*rows.data(included), generator)
         found.append(fits.scores(recording, evidence))
@@ -94,6 +100,7 @@ def seen_releases(
         releases=found[-1].releases,
         fixed=fixed,
         nats=math.fsum(each.nats for each in found),
+        as_released=event_as_released(recording.releases),
     )
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from ledgerwood import Adjacency, Budget
+from ledgerwood import (
+    Adjacency,
+    Budget,
+    Categorical,
+    Composed,
+    LaplaceEvent,
+    Numeric,
+    PoissonSampled,
+    Repeated,
+    Schema,
+    price,
+)
+from ledgerwood.trainers import DPBoostRegressor, DPXGBoostRegressor, PrivaTreeClassifier, SGBDTRegressor
 from ledgerwood.verification.auditing.one_run import one_run
+from ledgerwood.verification.canaries.fitting import OwnFits
+from ledgerwood.verification.canaries.power.as_released import event_as_released
 from ledgerwood.verification.canaries.power.ceilings import (
     Nats,
     accuracy_of,
@@ -20,6 +35,11 @@ from ledgerwood.verification.canaries.power.ceilings import (
     sum_nats,
 )
 from ledgerwood.verification.canaries.power.shared import laplace_slope
+
+A = Adjacency.ADD_REMOVE
+FEATURES = tuple(Categorical(f"b{i}", (0, 1)) for i in range(2))
+SMALL = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))
+CLASSED = Schema(features=FEATURES, target=Categorical("y", ("a", "b")))
 
 
 def shannon(law: np.ndarray) -> float:
@@ -103,3 +123,64 @@ def test_the_slope_of_laplace_noise_and_a_hidden_gaussian(residual: float, hidde
     assert laplace_slope(np.array([residual]), np.array([2.0]), np.zeros(1))[0] == pytest.approx(
         0.5 * np.sign(residual), abs=1e-5 if abs(residual) > 1e-3 else 1.0
     )
+
+
+def released_by(estimator: Any) -> Any:
+    """What a fit on one row releases."""
+    fits = OwnFits.of(estimator, 2)
+    _, recording = fits.fitted(np.zeros((1, 2)), np.ones(1), np.random.default_rng(0))
+    return recording.releases
+
+
+def test_columns_of_laplace_noise_are_composed() -> None:
+    """A plan prices number and sum of a leaf by their L1 norm; the pair of both noises tells less, and has one end."""
+    tree = DPBoostRegressor(epsilon=2.0, schema=SMALL, n_estimators=1, max_depth=0, initial_score="zero")
+    found = event_as_released(released_by(tree))
+    assert found is not None
+    (scales,) = (each.mechanism.scales for each in released_by(tree))
+    multipliers = (scales[0], scales[1] / tree.make_plan(SMALL).clip)
+    assert sum(1.0 / each for each in multipliers) == pytest.approx(2.0, rel=1e-9)
+    by_hand = Composed(tuple(LaplaceEvent(noise_multiplier=each, adjacency=A) for each in multipliers))
+    whole = tree.make_plan(SMALL).event
+    for epsilon in (0.5, 1.0, 1.9):
+        ours = price(found).delta(epsilon)
+        assert ours == pytest.approx(price(by_hand).delta(epsilon), rel=1e-6)
+        # By the two densities: E[(1 - e^(epsilon - L))+], L the sum of the two losses.
+        first, second = (np.sort(loss_points(1.0 / each)) for each in multipliers)
+        direct = float(np.mean(np.maximum(-np.expm1(epsilon - np.add.outer(first, second)), 0.0)))
+        assert ours == pytest.approx(direct, rel=0.02)
+        assert ours < price(whole).delta(epsilon)
+
+
+def loss_points(shift: float, points: int = 2000) -> np.ndarray:
+    """Equally probable values of |x| - |x - shift| under Laplace noise about `shift`, as P against Q."""
+    noise = stats.laplace.ppf((np.arange(points) + 0.5) / points)
+    return np.abs(noise + shift) - np.abs(noise)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SGBDTRegressor(epsilon=2.0, delta=1e-5, schema=SMALL, n_estimators=2, max_depth=1),
+        PrivaTreeClassifier(epsilon=2.0, schema=CLASSED, max_depth=1),
+        DPBoostRegressor(epsilon=2.0, schema=SMALL, n_estimators=2, trees_per_ensemble=2, max_depth=1),
+    ],
+    ids=["Gaussian noise", "choices", "trees that share rows out"],
+)
+def test_otherwise_the_claim_is_all_that_is_known(estimator: Any) -> None:
+    labels = np.array(["b"]) if isinstance(estimator, PrivaTreeClassifier) else np.ones(1)
+    _, recording = OwnFits.of(estimator, 2).fitted(np.zeros((1, 2)), labels, np.random.default_rng(0))
+    assert event_as_released(recording.releases) is None
+
+
+def test_a_sampled_draw_stays_sampled() -> None:
+    sampled = DPXGBoostRegressor(epsilon=2.0, schema=SMALL, n_estimators=2, max_depth=1, subsample=0.3)
+    found = event_as_released(released_by(sampled))
+    assert isinstance(found, Composed)
+    rates = {each.sampling_rate for each in parts_of(found) if isinstance(each, PoissonSampled)}
+    assert rates == {0.3}
+
+
+def parts_of(event: Composed) -> list[Any]:
+    """The events of the draws."""
+    return [each.event if isinstance(each, Repeated) else each for each in event.events]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from ledgerwood import Budget, Categorical, Numeric, PrivacyWarning, Schema
+from ledgerwood import Budget, Categorical, Numeric, PrivacyWarning, Schema, price
 from ledgerwood.accounting import Adjacency
 from ledgerwood.cli.commands import app
 from ledgerwood.errors import InvalidParameter
@@ -19,7 +19,7 @@ from ledgerwood.trainers import (
     SGBDTRegressor,
 )
 from ledgerwood.verification import audit_model
-from ledgerwood.verification.canaries.recorder import one_mechanism
+from ledgerwood.verification.canaries.reduced import LEFT_OVER, one_mechanism
 
 FEATURES = tuple(Categorical(f"b{i}", (0, 1)) for i in range(4))
 SCHEMA = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))
@@ -131,3 +131,40 @@ def test_the_command_line_shows_mode_power_and_warnings(tmp_path: Any) -> None:
     html = page.read_text()
     assert "This audit had too little power to find anything" in html
     assert "audited was one tree of depth 1" in html.replace("Audited", "audited")
+
+
+@pytest.mark.parametrize("name", ["DPBoost", "DP-XGBoost", "DP-XGBoost, paper"])
+def test_a_selection_alone_has_nearly_the_whole_budget(name: str) -> None:
+    reduced, changed = one_mechanism(SYSTEMS[name], "one_selection")
+    plan = reduced.make_plan(SCHEMA)
+    assert plan.split_epsilon > 0.98 * reduced.epsilon
+    assert price(plan.event).epsilon(0.0) == pytest.approx(4.0, rel=1e-6)
+    assert changed["leaf_share"] == LEFT_OVER
+
+
+@pytest.mark.parametrize("name", ["DPBoost", "DP-XGBoost", "PrivaTree"])
+def test_leaves_alone_have_the_whole_budget(name: str) -> None:
+    reduced, changed = one_mechanism(SYSTEMS[name], "one_leaf")
+    plan = reduced.make_plan(reduced.schema)
+    assert changed["max_depth"] == plan.max_depth == 0
+    own = plan.leaf_event if name != "PrivaTree" else plan.label_event
+    assert price(own).epsilon(0.0) == pytest.approx(4.0, rel=1e-6)
+
+
+def test_a_selection_that_a_model_does_not_make_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="SGBDTRegressor chooses no split by a private selection"):
+        audit_model(SYSTEMS["S-GBDT"], mode="one_selection")
+    histograms = FederatedGBDTRegressor(epsilon=4.0, delta=1e-5, schema=SCHEMA, split_method="histogram")
+    with pytest.raises(InvalidParameter, match="chooses no split by a private selection"):
+        audit_model(histograms, mode="one_selection")
+    assert one_mechanism(histograms, "one_leaf")[1]["max_depth"] == 0
+    # Splits that cost nothing leave the budget to the leaves in either mode.
+    assert one_mechanism(SYSTEMS["S-GBDT"], "one_leaf")[1] == one_mechanism(SYSTEMS["S-GBDT"])[1]
+
+
+def test_labels_alone_are_audited() -> None:
+    audit = audit_model(PrivaTreeClassifier(epsilon=4.0, schema=CLASSED), mode="one_leaf", trainings=100, rng=6)
+    assert (audit.mode, audit.canaries, audit.trainings) == ("one_leaf", 1, 100)
+    assert "the release of one tree's leaves with the whole budget" in audit.notes[0]
+    assert 0.9 * audit.epsilon_detectable > audit.epsilon_attack > 0.5 * audit.epsilon_detectable
+    assert 0.0 < audit.epsilon_lower <= audit.price

@@ -14,7 +14,7 @@ from ledgerwood.verification import audit_model
 from ledgerwood.verification.canaries.fitting import OwnFits
 from ledgerwood.verification.canaries.power.law import RatioLaw
 from ledgerwood.verification.canaries.power.rows import corners, worst_rows
-from ledgerwood.verification.canaries.recorder import one_mechanism
+from ledgerwood.verification.canaries.reduced import one_mechanism
 
 FEATURES = tuple(Categorical(f"b{i}", (0, 1)) for i in range(2))
 SCHEMA = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))

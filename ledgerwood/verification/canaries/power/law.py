@@ -18,7 +18,7 @@ from ledgerwood.verification.canaries.recorder import Released
 from ledgerwood.verification.canaries.scores import Choice, Evidence, log_choices, moved_sums
 
 Floats = NDArray[np.float64]
-SHARES = (0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.125, 0.17, 0.22, 0.28, 0.35, 0.42, 0.5)
+SHARES = (0.01, 0.02, 0.03, 0.045, 0.065, 0.09, 0.11, 0.125, 0.145, 0.17, 0.22, 0.28, 0.35, 0.42, 0.5)
 """Of the canaries: numbers of guesses of one kind that are compared."""
 _GRID = 4096
 _RARE = math.log(1e-2)

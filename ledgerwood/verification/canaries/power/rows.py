@@ -38,8 +38,14 @@ _STARTS: tuple[_Start, ...] = (
     ((0, 1), (0, 0), (0, 0), (0, 0)),
 )
 """Of each corner, (rows like the canary, rows with the other label); the canary is in the first corner."""
-_DEEP = (((0, 0), (20, 0), (20, 0), (0, 5), (0, 8), (0, 0), (0, 0), (3, 0)),)
-"""A start for a tree of several choices, at the ends of three features: the best of 66,000 random ones."""
+_DEEP: tuple[_Start, ...] = (
+    # The best of 66,000 random ones for three features.
+    ((0, 0), (20, 0), (20, 0), (0, 5), (0, 8), (0, 0), (0, 0), (3, 0)),
+    # For more features: by the first choice, the canary makes one test equal to the best; below it, all tests of other
+    # features are equal without the canary, and with it one test leads (docs/explanation/canaries.md#worst-rows).
+    ((0, 0), (0, 0), (0, 6), (0, 11), (0, 11), (11, 0), (1, 0), (0, 0)),
+)
+"""Starts for a tree of several choices, at the ends of three features."""
 _PASSES = 3
 MOST_CHOICES = 8
 """Choices of a fit that the search takes part in."""
