@@ -56,9 +56,16 @@ if os.environ.get("CI"):
     if _missing:
         raise pytest.UsageError(f"CI is set, and these peers are not installed: {', '.join(_missing)} (extra: oracle)")
 
-# hypothesis tries the constants of every module that is loaded: load them all first, so that each run tries the same.
-for _module in pkgutil.walk_packages(ledgerwood.__path__, "ledgerwood."):
-    importlib.import_module(_module.name)
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """hypothesis tries the constants of every loaded module: load all of them first, so that each run tries the same.
+
+    But not where other processes run the tests: they would begin some seconds later.
+    """
+    if not session.config.pluginmanager.has_plugin("dsession"):
+        for module in pkgutil.walk_packages(ledgerwood.__path__, "ledgerwood."):
+            importlib.import_module(module.name)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m is read

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import functools
 import io
 import json
 import os
@@ -52,6 +53,7 @@ def commands(place=None, name=""):
 COMMANDS = commands()
 
 
+@functools.cache
 def lines_of(name):
     """The examples of a command, as its help prints them."""
     result = RUNNER.invoke(app, [*name.split(), "--help"], env={"COLUMNS": "80"})

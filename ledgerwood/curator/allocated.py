@@ -78,13 +78,7 @@ class AllocatedRounds(Recorded):
         """
         with self._gate.lock:
             name = f"step {self._done + 1}"
-            if not self._gate.is_open:
-                raise RoundViolation(f"{name}: the allocation is closed; open another one, with a separate draw")
-            if not self._gate.is_ours:
-                raise RoundViolation(
-                    f"{name}: the allocation belongs to another process; parent and child process would both use one "
-                    "draw"
-                )
+            self._gate.require_of("allocation", name)
             if self._done == self._event.steps:
                 raise RoundViolation(
                     f"{name}: the draw is of {self._event.steps} steps, and all of them have been carried out; open "

@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, ParamSpec, TypeVar, final
+from typing import Generic, Literal, ParamSpec, TypeAlias, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,10 @@ class Selected(Generic[R_co]):
     randomness: Literal["secure", "test"]
 
 
+Whole: TypeAlias = Literal["round", "groups", "allocation"]
+"""What a gate is of."""
+
+
 @final
 class Gate(Uncopied):
     """The state that every kind of round shares.
@@ -104,12 +108,28 @@ class Gate(Uncopied):
         Raises:
             RoundViolation: the round is closed, or another process's.
         """
+        self.require_of("round", f"release {purpose!r}")
+
+    def require_of(self, whole: "Whole", asked: str) -> None:
+        """Refuse what is asked of a whole that is closed, or in another process. Called with the lock held.
+
+        Args:
+            whole: what the gate is of.
+            asked: its name in the error.
+
+        Raises:
+            RoundViolation: it is closed, or another process's.
+        """
+        several = whole == "groups"
         if not self.is_open:
-            raise RoundViolation(f"release {purpose!r}: the round is closed; open another one, with a separate draw")
+            raise RoundViolation(
+                f"{asked}: the {whole} {'are' if several else 'is'} closed; "
+                f"open {'new ones' if several else 'another one'}, with a separate draw"
+            )
         if not self.is_ours:
             raise RoundViolation(
-                f"release {purpose!r}: the round belongs to another process; parent and child process would "
-                "both use one draw"
+                f"{asked}: the {whole} {'belong' if several else 'belongs'} to another process; parent and child "
+                "process would both use one draw"
             )
 
     def _uncopied(self) -> str:

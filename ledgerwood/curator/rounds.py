@@ -1,9 +1,6 @@
-"""Rounds of one draw, and disjoint groups of their rows.
+"""Rounds of one draw, and disjoint groups of rows with a round each: how a curator carries out a `Parallel`.
 
-Rounds: the rows of one draw, and what it still holds. What is not held is not released.
-
-Disjoint groups of rows, drawn at random: how a curator carries out a `Parallel`.
-
+A round has the rows of its draw and counts what the draw still holds: what is not held is not released.
 docs/explanation/events.md#parallel-words.
 """
 
@@ -395,13 +392,7 @@ class CuratorGroups(Recorded):
         if index >= len(self._held):
             raise _validate.fail("group", group, f"in 0..{len(self._held) - 1}", "group's place")
         with self._gate.lock:
-            if not self._gate.is_open:
-                raise RoundViolation(f"group {index}: the groups are closed; open new ones, with a separate draw")
-            if not self._gate.is_ours:
-                raise RoundViolation(
-                    f"group {index}: the groups belong to another process; parent and child process would "
-                    "both use one draw"
-                )
+            self._gate.require_of("groups", f"group {index}")
             if index not in self._rounds:
                 self._rounds[index] = CuratorRound(
                     self._table, self._assignment, Counter(self._held[index]), self._receipt, self._source, self._gate,

@@ -1,11 +1,9 @@
-"""Groups of rows, and individually filtered events.
+"""Changes of several units at once, and rounds of which each row has a limit on its total loss.
 
-Group privacy: the event of a change of several units at once. docs/explanation/events.md#group.
-
-Rounds under an individual privacy filter: any number of rounds, with a limit on each row's total loss.
-
-Feldman and Zrnic 2021 (Renyi divergences of one order); Koskela, Tobaben and Honkela 2023 (Gaussian privacy). Both are
-proven again in docs/explanation/individuals.md#individual-filter and #individual-gdp-filter.
+`grouped` is the event of a group of units (docs/explanation/events.md#group); a `FilteredEvent` is any number of rounds
+under an individual filter. Sources: Feldman and Zrnic 2021 (Renyi divergences of one order); Koskela, Tobaben and
+Honkela 2023 (Gaussian privacy); proven again in docs/explanation/individuals.md#individual-filter and
+docs/explanation/individuals.md#individual-gdp-filter.
 """
 
 import math

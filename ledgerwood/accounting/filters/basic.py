@@ -1,10 +1,7 @@
-"""The basic filter and advanced composition, and the charges that filters sum.
+"""Basic and advanced composition as filters, and the charges of grants, which all filters add up.
 
-Charges of grants, their totals and the remaining budget, in the currencies of the filters.
-
-Basic composition as a filter (docs/explanation/ledger.md#filters).
-
-Advanced composition as a filter (docs/explanation/ledger.md#whitehouse-filter).
+A charge, a total and a remaining budget are in the filter's currency.
+docs/explanation/ledger.md#filters, docs/explanation/ledger.md#whitehouse-filter.
 """
 
 import math

@@ -1,8 +1,6 @@
-"""Renyi and Gaussian filters.
+"""Filters that add up Renyi divergences, of every order at once (rho) or of one, and one that adds up squares of mu.
 
-Renyi divergences as filters: of every order at once (rho), or of one (docs/explanation/ledger.md#filters).
-
-Gaussian differential privacy as a filter (docs/explanation/ledger.md#filters).
+docs/explanation/ledger.md#filters.
 """
 
 import functools

@@ -1,10 +1,8 @@
-"""The layouts that a ledger database's tables have had, and what leads from each to the next (docs/adr/0008).
+"""Databases that hold ledgers: URLs, tables and their layouts, how a transaction begins, what a failure means.
 
-The layout of a release is the last one. A step is never changed once it is released: databases have taken it.
-
-Databases that hold ledgers: which URLs, which tables, how a transaction begins, what a failure means.
-
-Needs the extra `sql`; docs/explanation/ledger.md#databases says what is promised, and why it holds.
+Tables of an older layout are carried over step by step; the layout of a release is the last one, and a step is never
+changed once it is released: databases have taken it (docs/adr/0008). Needs the extra `sql`;
+docs/explanation/ledger.md#databases says what is promised, and why it holds.
 """
 
 import contextlib

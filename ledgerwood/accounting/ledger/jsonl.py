@@ -1,10 +1,8 @@
-"""A ledger in a file, held by one process at a time, or by several that take turns.
+"""A ledger in a file of JSON lines, held by one process at a time or by several in turn.
 
-Files that one process holds: a lock protects a path only as long as the path names the file that was locked.
-
-docs/explanation/ledger.md#holding-files says what is promised, and why it holds.
-
-Ledger files: JSON lines that are appended, flushed and locked (docs/explanation/ledger.md#durability).
+Lines are appended, flushed and locked; a lock protects a path only as long as the path names the file that was locked.
+docs/explanation/ledger.md#holding-files and docs/explanation/ledger.md#durability say what is promised, and why it
+holds.
 """
 
 import errno

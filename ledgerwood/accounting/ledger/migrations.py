@@ -1,8 +1,6 @@
-"""Ledgers carried over: to later versions and to other stores.
+"""Ledgers in databases, carried over to this release's tables, listed, read and imported whole (extra: sql).
 
-Older tables of a ledger database, carried over to this release (docs/adr/0008-migrations.md; extra: sql).
-
-Whole ledgers in and out of databases: list, read, import (extra: sql).
+docs/adr/0008-migrations.md.
 """
 
 from collections.abc import Callable

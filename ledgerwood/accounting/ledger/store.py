@@ -1,8 +1,6 @@
-"""Storage of ledgers, and how they are opened.
+"""Where a ledger's entries are kept: the interface of all stores, a store in memory, and the store at a path or URL.
 
-The storage of a ledger's entries: the interface of all stores, and a store that keeps nothing.
-
-Find a ledger by its path or URL, and check that its terms are the expected ones.
+Whoever opens a store checks that the ledger's terms are the expected ones.
 """
 
 from collections.abc import Mapping

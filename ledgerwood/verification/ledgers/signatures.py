@@ -1,10 +1,7 @@
-"""Signatures and databases of ledgers, read independently.
+"""Signatures of a ledger's head, and the lines of a ledger database, read by no code of the store that wrote it.
 
-Ed25519 signatures of a ledger's head: what tells a chain rebuilt whole from the one that its owner signed.
-
-docs/explanation/ledger.md#signatures. Keys are PEM files, as `openssl genpkey -algorithm ed25519` writes them.
-
-Read a ledger database independently: one query, no code of the store that wrote it.
+An Ed25519 signature tells a chain that was rebuilt whole from the one that its owner signed
+(docs/explanation/ledger.md#signatures). Keys are PEM files, as `openssl genpkey -algorithm ed25519` writes them.
 """
 
 import json

@@ -1,12 +1,6 @@
-"""The worst case of several losses, and losses of groups.
-
-Many kinds of draw as few: each group of kinds stands behind the largest of its profiles, which dominates them all.
+"""The distinct draws of a plan, few enough to compose: near ones, and groups of many, stand behind one that dominates.
 
 Which kinds share a group is a choice that enters no bound. docs/explanation/pld.md#groups.
-
-The distinct draws of a plan, few enough to compose: near ones are replaced by one that dominates them all.
-
-docs/explanation/pld.md#groups.
 """
 
 import math
