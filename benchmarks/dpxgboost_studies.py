@@ -62,10 +62,12 @@ def without_sketch(system: System, data: data_sets.Data, sketched: Parameters) -
     return price(rest.event).epsilon(0.0), even
 
 
-def sketch_bins(system: System, sketched: Parameters, scale: Scale) -> Found:
+def sketch_bins(
+    system: System, sketched: Parameters, scale: Scale, names: tuple[data_sets.Name, ...] = SKETCH_DATA
+) -> Found:
     """Scores by number of bins, and by exact quantiles, for which nobody paid."""
     found: Found = {}
-    for name in SKETCH_DATA:
+    for name in names:
         data = scale.data(name)
         splits = scale.splits(system, data.rows)
         sizes = SKETCH_BINS if scale.rows is None else SKETCH_BINS[:2]

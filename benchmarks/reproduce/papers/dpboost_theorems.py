@@ -275,7 +275,7 @@ ITEMS = (
     Item(
         number="Lemma 1",
         says="The gain changes by at most (3 lambda + 2) / ((lambda + 1)(lambda + 2)) g*^2.",
-        printed=".9957 at lambda .1",
+        printed="(3 lambda + 2) / ((lambda + 1)(lambda + 2)) g*^2: .9957 at lambda .1",
         study="theorems",
         read=change("gain"),
         errata=("errata-dpboost-gain",),
@@ -286,7 +286,7 @@ ITEMS = (
     Item(
         number="Lemma 2",
         says="A leaf changes by at most g* / (1 + lambda).",
-        printed=".9091 at lambda .1",
+        printed="g* / (1 + lambda): .9091 at lambda .1",
         study="theorems",
         read=change("leaf"),
         sentence="The largest change is that of an empty leaf.",
@@ -312,7 +312,7 @@ ITEMS = (
     Item(
         number="Theorem 6",
         says="With one row a leaf, |V_t| <= g_l* (1 - eta)^(t - 1).",
-        printed="ratio 1 at most",
+        printed="g_l* (1 - eta)^(t - 1)",
         study="theorems",
         read=decay,
         errata=("errata-dpboost-misprints",),
@@ -324,7 +324,7 @@ ITEMS = (
         number="Corollary 2",
         says="With filtering and clipping, leaves of tree t change by at most "
         "min(g_l* / (1 + lambda), 2 g_l* (1 - eta)^(t - 1)).",
-        printed="ratio 1 at most",
+        printed="min(g_l* / (1 + lambda), 2 g_l* (1 - eta)^(t - 1))",
         study="theorems",
         read=lambda found: judging.covered(1.0, found["clipped leaf over bound"], what="largest change over bound"),
         sentence="If noise and clip have the same t. Line 14 of Algorithm 2 breaks this: see there.",

@@ -262,7 +262,7 @@ ITEMS = (
         number="Equation 6",
         says="A leaf of n rows changes by at most (2n + lambda) / ((n + lambda)(n + 1 + lambda)), and any "
         "by 1 / (1 + lambda).",
-        printed="ratio 1 at most",
+        printed="(2n + lambda) g_l* / ((n + lambda)(n + 1 + lambda)); g_l* / (1 + lambda)",
         study="equations",
         read=lambda found: judging.covered(
             1.0,
@@ -277,7 +277,7 @@ ITEMS = (
     Item(
         number="Equation 7",
         says="With at least N_min rows a leaf changes by at most 2 g* / (N_min + 1 + lambda).",
-        printed="ratio 1 at most",
+        printed="2 g_l* / (N_min + 1 + lambda)",
         study="equations",
         read=equation7,
         errata=("errata-dpxgboost-leaf-noise",),
