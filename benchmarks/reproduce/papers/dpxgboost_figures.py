@@ -5,10 +5,20 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import cluster, data_sets, dpboost, dpxgboost, dpxgboost_studies, greedy_speed, paired, wide_synthetic
+from benchmarks import (
+    cluster,
+    data_sets,
+    dpboost,
+    dpxgboost,
+    dpxgboost_studies,
+    drawing,
+    greedy_speed,
+    paired,
+    wide_synthetic,
+)
 from benchmarks.dpxgboost_printed import AsPrinted
 from benchmarks.measuring import Scores, Split, measure
-from benchmarks.paired import Method
+from benchmarks.paired import Method, Scored
 from benchmarks.reproduce.items import Found, Study
 from benchmarks.utility import Scale
 
@@ -39,7 +49,7 @@ def sketch(scale: Scale) -> Found:
 
 def leaves(scale: Scale) -> Found:
     """Figure 2: minimum child weights and NoisyAverage, beside the noise for any leaf (the first)."""
-    own = {
+    own: dict[str, Scored] = {
         "noise for any leaf": Method(dpxgboost.SYSTEM, {**PAPER, "leaf_release": "ratio"}),
         "minimum 200": Method(dpxgboost.SYSTEM, {**PAPER, "min_child_weight": 200.0}),
         "minimum 600": Method(dpxgboost.SYSTEM, {**PAPER, "min_child_weight": 600.0}),
@@ -52,7 +62,7 @@ def leaves(scale: Scale) -> Found:
 
 def table(scale: Scale) -> Found:
     """Figure 4: error against epsilon, sound and by the paper's own noise."""
-    own = {
+    own: dict[str, Scored] = {
         "DP-XGBoost": Method(dpxgboost.SYSTEM, PAPER),
         "UNSOUND: as printed": AsPrinted(min_child_weight=MINIMUM),
     }
@@ -92,7 +102,7 @@ def systems(scale: Scale) -> Found:
 
 
 STUDIES = (
-    Study(name="figure1", run=sketch, seeds=SEEDS, draw=dpxgboost.drawing.bins),
+    Study(name="figure1", run=sketch, seeds=SEEDS, draw=drawing.bins),
     Study(name="figure2", run=leaves, seeds=SEEDS, draw=paired.draw),
     Study(name="figure4", run=table, seeds=SEEDS, draw=paired.draw),
     Study(name="beside", run=beside, seeds=SEEDS, draw=paired.draw),
