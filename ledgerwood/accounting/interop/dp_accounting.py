@@ -27,6 +27,7 @@ from ledgerwood.accounting.events.composition import Composed, Repeated
 from ledgerwood.accounting.events.noise.discrete import DiscreteGaussianEvent, DiscreteLaplaceEvent
 from ledgerwood.accounting.events.noise.gaussian import EllipticalGaussianEvent, GaussianEvent
 from ledgerwood.accounting.events.noise.laplace import LaplaceEvent
+from ledgerwood.accounting.events.noise.mixture import GaussianMixtureEvent
 from ledgerwood.accounting.events.sampled.fixed_size import FixedSizeSampled, ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 from ledgerwood.accounting.events.sampled.variants import truncated_poisson
@@ -235,23 +236,59 @@ def _concentrated(tree: Any, adjacency: Adjacency) -> Event | None:
 
 
 def _mixture(tree: Any, adjacency: Adjacency) -> Event | None:
-    """N(0, s^2) against a mixture of N(c_i, s^2): with one c that is not 0, the sampled Gaussian."""
+    """N(0, s^2) against a mixture of N(c_i, s^2): with one c that is not 0, the sampled Gaussian.
+
+    docs/explanation/interop.md#dp-mixture.
+    """
     sigma = _validate.positive("standard_deviation", tree.standard_deviation, "units of the statistic")
     sizes = [_validate.non_negative("sensitivities", c, "units of the statistic") for c in tree.sensitivities]
     shares = [_validate.non_negative("sampling_probs", p, "probability") for p in tree.sampling_probs]
     if len(sizes) != len(shares) or abs(math.fsum(shares) - 1.0) > 1e-9:
         raise _refused(tree, "sensitivities and sampling_probs must pair up, and the probabilities sum to 1")
-    moved = [(c, p) for c, p in zip(sizes, shares, strict=True) if c > 0.0 and p > 0.0]
+    moved: dict[float, Fraction] = {}
+    still = Fraction(0)
+    for size, share in zip(sizes, shares, strict=True):
+        if size == 0.0:
+            still += Fraction(share)
+        elif share > 0.0:
+            moved[size] = moved.get(size, Fraction(0)) + Fraction(share)
     if not moved:
         return None
     if adjacency is Adjacency.REPLACE_ONE:
         raise _refused(tree, "it is the pair of a record's presence, and replace-one has another pair")
-    if len(moved) > 1:
-        raise _refused(tree, "a mixture of several shifts has no event here")
-    size, share = moved[0]
-    multiplier = _directed.float_down(Fraction(sigma) / Fraction(size))
-    gaussian = GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
-    return gaussian if share == 1.0 else PoissonSampled(gaussian, sampling_rate=share)
+    if len(moved) == 1:
+        ((size, whole),) = moved.items()
+        multiplier = _directed.float_down(Fraction(sigma) / Fraction(size))
+        gaussian = GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
+        probability = min(_directed.float_up(whole), 1.0)
+        return gaussian if probability == 1.0 else PoissonSampled(gaussian, sampling_rate=probability)
+    kept = _whole(moved, still)
+    if kept is None:
+        raise _refused(tree, "the probability of its largest sensitivity is within the rounding of the others' sum")
+    return GaussianMixtureEvent(
+        shifts=tuple(kept), probabilities=tuple(kept.values()), noise_multiplier=sigma, adjacency=adjacency
+    )
+
+
+def _whole(moved: dict[float, Fraction], still: Fraction) -> dict[float, float] | None:
+    """Probabilities by size, ascending, that leave no more than `still` for no move; None where they cannot.
+
+    As they are stated, if all are within rounding of 1. Else what is missing moves to the largest size, which costs
+    more; the others are rounded down to a grid on which the sum is exactly 1 where something always moves.
+    """
+    total = sum(moved.values(), start=Fraction(0))
+    near = still > 0 and total <= 1 and abs(total + still - 1) <= (len(moved) + 1) * Fraction(_ULP)
+    as_stated = {size: float(moved[size]) for size in sorted(moved)}
+    if (near or total == 1) and all(Fraction(as_stated[size]) == moved[size] for size in moved):
+        return as_stated
+    *others, largest = sorted(moved)
+    grid = Fraction(_ULP)
+    kept = {size: float(moved[size] // grid * grid) for size in others}
+    rest = 1 - still - sum(map(Fraction, kept.values()), start=Fraction(0))
+    if rest <= 0:
+        return None
+    kept[largest] = _directed.float_down(rest)
+    return {size: probability for size, probability in kept.items() if probability > 0.0}
 
 
 def _truncated(tree: Any, adjacency: Adjacency) -> Event | None:
@@ -361,6 +398,12 @@ def _tree(event: Event, known: dict[str, Any]) -> Any:
                     f"{event!r}: dp-accounting assumes that a record's presence costs half of its replacement"
                 )
             return tree
+        case GaussianMixtureEvent():
+            rest = event.rest()
+            sizes, shares = list(event.shifts), list(event.probabilities)
+            if rest > 0.0:
+                sizes, shares = [0.0, *sizes], [rest, *shares]
+            return make("MixtureOfGaussiansDpEvent", event.noise_multiplier, sizes, shares)
         case PoissonSelection():
             return make("RepeatAndSelectDpEvent", _tree(event.event, known), event.mean, math.inf)
         case RepeatedSelection() if event.shape == 1.0:

@@ -157,7 +157,7 @@ def test_what_has_no_event_here_is_refused_by_name():
         (de.ZCDpEvent(0.5, 0.1), "xi"),
         (de.RandomizedResponseDpEvent(0.0, 2), "answer itself"),
         (de.RandomizedResponseDpEvent(0.5, 2), "number of answers"),
-        (de.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25]), "several shifts"),
+        (de.MixtureOfGaussiansDpEvent(1.0, [1.0, 2.0], [1.0, 1e-12]), "within the rounding"),
         (de.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.25]), "sum to 1"),
         (de.SingleEpochTreeAggregationDpEvent(1.0, 8), "zero-out"),
         (stand_in("MysteryDpEvent")(), "not known here"),
@@ -221,6 +221,53 @@ def test_a_mixture_of_one_shift_is_the_sampled_gaussian():
     assert from_dp_event(de.MixtureOfGaussiansDpEvent(3.0, [2.0], [1.0]), adjacency=ADD_REMOVE) == gaussian
     with pytest.raises(UnsupportedEvent, match="replace-one"):
         from_dp_event(tree, adjacency=REPLACE_ONE)
+
+
+MIXTURES = (
+    ((1.0, 2.0), (0.25, 0.125), 1.5),
+    ((0.5, 1.0, 3.0), (0.1, 0.2, 0.3), 2.0),
+    ((1.0, 2.0), (0.25, 0.75), 2.0),
+    ((0.01, 1.0, 2.0), (0.5, 1e-3, 1e-9), 0.8),
+)
+
+
+@pytest.mark.parametrize("case", MIXTURES, ids=range(len(MIXTURES)))
+def test_a_mixture_of_several_shifts_goes_both_ways(case):
+    shifts, weights, noise = case
+    event = lw.GaussianMixtureEvent(shifts=shifts, probabilities=weights, noise_multiplier=noise, adjacency=ADD_REMOVE)
+    tree = to_dp_event(event)
+    assert math.fsum(tree.sampling_probs) == pytest.approx(1.0, abs=1e-15)
+    assert from_dp_event(tree, adjacency=ADD_REMOVE) == event
+    repeated = lw.Repeated(event, count=7)
+    assert from_dp_event(to_dp_event(repeated), adjacency=ADD_REMOVE) == repeated
+
+
+@pytest.mark.parametrize("case", MIXTURES[:3:2], ids=range(2))
+def test_a_mixture_costs_what_dp_accounting_says(case):
+    accountant = pytest.importorskip("dp_accounting.pld.pld_privacy_accountant", reason="needs the extra: oracle")
+    shifts, weights, noise = case
+    event = lw.GaussianMixtureEvent(shifts=shifts, probabilities=weights, noise_multiplier=noise, adjacency=ADD_REMOVE)
+    count, step = 3, 0.02  # it inverts each point of its grid
+    theirs = accountant.PLDAccountant(value_discretization_interval=step)
+    theirs.compose(to_dp_event(event), count)
+    low, high = lw.price(lw.Repeated(event, count=count)).epsilon_interval(1e-5)
+    assert low * (1.0 - 1e-9) <= theirs.get_epsilon(1e-5) <= high + count * step  # each loss goes up by a step at most
+
+
+def test_probabilities_of_a_mixture_that_miss_one_move_to_the_largest_shift():
+    kept = from_dp_event(de.MixtureOfGaussiansDpEvent(1.0, [2.0, 1.0, 2.0], [0.1, 0.2, 0.7]), adjacency=ADD_REMOVE)
+    assert kept.shifts == (1.0, 2.0)
+    assert kept.probabilities[0] <= 0.2
+    assert sum(map(Fraction, kept.probabilities)) == 1  # nothing stays unmoved where no shift is 0
+    less = de.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25 - 1e-10])
+    kept = from_dp_event(less, adjacency=ADD_REMOVE)
+    assert kept.probabilities == (0.25, 0.25)
+    more = de.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.25 + 1e-10, 0.25])
+    kept = from_dp_event(more, adjacency=ADD_REMOVE)
+    assert kept.probabilities[1] == pytest.approx(0.25, abs=1e-9)
+    assert sum(map(Fraction, kept.probabilities)) <= Fraction(1, 2)
+    with pytest.raises(UnsupportedEvent, match="replace-one"):
+        from_dp_event(less, adjacency=REPLACE_ONE)
 
 
 def test_a_sample_of_fixed_size_is_taken_under_replace_one():
