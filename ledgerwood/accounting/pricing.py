@@ -200,9 +200,9 @@ class Price(ShowsItself):
         The lower end bounds the dominating pair, not the mechanism: a mechanism may be better than its pair.
         It is the exact profile rounded down, or the composed losses from below (pld.md#below). For composed losses the
         lattice is refined here until both ends are near, so that the upper end may be below `epsilon`. Of bounded
-        ranges, whose profile is a supremum over pairs, it is that of one pair each (pld.md#attained). Where neither
-        exists, the lower end is the largest exact epsilon of any one draw; 0 for a `ReplaceOneSampled`, whose profile
-        is a bound on every pair and not the profile of one. Both ends are proven.
+        ranges and of replaced rows in a secret sample, whose profiles bound many pairs, it is that of one pair each
+        (pld.md#attained). Where neither exists, the lower end is the largest exact epsilon of any one draw; 0 for a
+        `ReplaceOneSampled` of which no pair is known. Both ends are proven.
         """
         upper = self.epsilon(delta)
         if delta == 0.0:
@@ -213,7 +213,7 @@ class Price(ShowsItself):
                 low, high = plans.interval(plans.plan(self.event), math.log(delta))
                 # Above the price it bounds a profile that is the supremum of several pairs', dearer than any of them.
                 upper, lower = min(upper, high), low if low <= min(upper, high) else 0.0
-        if not _has_profile(self.event):
+        if not (_has_profile(self.event) and _of_one_pair(self.event)):
             lower = max(lower, min(_of_real_pairs(self.event, math.log(delta)), upper))
         parts = [self.event] if _has_profile(self.event) else crowds.some_draws(self.event)
         strict = math.log(delta) + _SLACK * (1.0 - math.log(delta))
@@ -416,11 +416,15 @@ def _has_profile(event: Event) -> bool:
 
 
 def _of_real_pairs(event: Event, log_delta: float) -> float:
-    """An epsilon that the event costs at least, by one of the pairs of each bounded range; 0 where it holds none."""
+    """An epsilon that the event costs at least, by a pair of each bounded range and of each replaced row's sample.
+
+    0 where none is known. Of bounded ranges several pairs are tried.
+    """
     best = 0.0
     with contextlib.suppress(UnsupportedEvent):
-        if base.holds(event, BoundedRangeEvent):
-            for share in attained.SHARES:
+        ranges = base.holds(event, BoundedRangeEvent)
+        if ranges or base.holds(event, ReplaceOneSampled):
+            for share in attained.SHARES if ranges else attained.SHARES[:1]:
                 found = plans.plan(attained.with_pairs(event, share))
                 best = max(best, plans.epsilon(found, log_delta, above=False))
     return best

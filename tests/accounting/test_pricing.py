@@ -300,8 +300,11 @@ def test_a_mixed_plan_has_a_lower_end_above_its_dearest_draw():
 
 
 def test_a_draw_without_a_proven_lower_bound_leaves_the_lower_end_to_the_dearest_other():
-    replaced = GaussianEvent(noise_multiplier=0.5, adjacency=Adjacency.REPLACE_ONE)
-    unproven = ReplaceOneSampled(replaced, add_remove=gaussian(1.0), sampling_rate=0.5)
+    statements = [
+        Composed((GaussianEvent(noise_multiplier=m, adjacency=a), PureEvent(epsilon=e, adjacency=a)))
+        for m, e, a in ((0.5, 0.2, Adjacency.REPLACE_ONE), (1.0, 0.1, A))
+    ]  # of two kinds at once no pair is known
+    unproven = ReplaceOneSampled(statements[0], add_remove=statements[1], sampling_rate=0.5)
     other = GaussianEvent(noise_multiplier=2.0, adjacency=Adjacency.REPLACE_ONE)
     lower, upper = price(Composed((unproven, other))).epsilon_interval(1e-5)
     assert lower == pytest.approx(price(other).epsilon(1e-5), rel=1e-9)

@@ -8,10 +8,12 @@ from numpy.typing import ArrayLike
 
 from ledgerwood.accounting.adjacency import Adjacency, Direction
 from ledgerwood.accounting.costs import renyi
+from ledgerwood.accounting.costs.losses import replaced
 from ledgerwood.accounting.costs.losses.lattice import ULP
 from ledgerwood.accounting.events.base import Derived, Event, FloatArray
 from ledgerwood.accounting.events.choices.pure import BoundedRangeEvent
 from ledgerwood.accounting.events.composition import Composed, Parallel, Repeated
+from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled
 from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
 
 SHARES = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -62,10 +64,15 @@ class RangePair(Derived):
 
 
 def with_pairs(event: Event, share: float) -> Event:
-    """The event with a pair in the place of each bounded range; itself where it holds none."""
+    """The event with a real pair in the place of each bounded range and each replaced row's sample.
+
+    Itself where it holds none.
+    """
     match event:
         case BoundedRangeEvent():
             return RangePair(event, share)
+        case ReplaceOneSampled():
+            return replaced.pair_of(event)
         case PoissonSampled(inner, sampling_rate=rate):
             return PoissonSampled(with_pairs(inner, share), sampling_rate=rate)
         case Repeated(inner, count=count):

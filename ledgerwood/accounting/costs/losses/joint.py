@@ -25,6 +25,7 @@ from ledgerwood.accounting.costs.losses.attained import RangePair
 from ledgerwood.accounting.costs.losses.dots import Below
 from ledgerwood.accounting.costs.losses.labels import SummedLabels
 from ledgerwood.accounting.costs.losses.lattice import ULP, Law
+from ledgerwood.accounting.costs.losses.replaced import ReplacedRowPair
 from ledgerwood.accounting.events.base import Derived, Event, FloatArray, remembered
 from ledgerwood.accounting.events.choices.pure import (
     BoundedRangeEvent,
@@ -277,7 +278,7 @@ def log_profile(event: Event, epsilons: FloatArray, direction: Direction) -> Flo
             return _mixed(members, weights, epsilons, direction)
         case GaussianMixtureEvent():
             return _mixture(event, t, direction)
-        case Joint() | SummedLabels() | RangePair():
+        case Joint() | SummedLabels() | RangePair() | ReplacedRowPair():
             return event.log_profile_below(epsilons, direction)
         case LaplaceEvent():
             gap = np.minimum(t - (1.0 - 4.0 * ULP) / event.noise_multiplier, 0.0)
