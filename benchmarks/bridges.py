@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.table import Table
 
 import ledgerwood as lw
 from ledgerwood.accounting.interop import from_dp_event, from_sgd_history, to_autodp, to_dp_event
@@ -257,6 +258,26 @@ def run(python: str | None) -> dict[str, Any]:
         )
         found["JAX Privacy"] = of_jax(python)
     return found
+
+
+def show(found: dict[str, Any]) -> Table:
+    """The stored comparisons as a table."""
+    table = Table(title="Epsilon of random histories beside ours")
+    for name in ("library", "histories", "answered", "too small", "ratio, median", "ratio, largest", "the worst"):
+        table.add_column(name)
+    for name, each in found.items():
+        if not isinstance(each, dict):
+            continue
+        if "answered" not in each:
+            table.add_row(name, str(each["histories"]), f"{each['equal_events']} events equal ours", "", "", "", "")
+            continue
+        worst = each["worst"]
+        table.add_row(
+            name, str(each["histories"]), str(each["answered"]), str(each["too_small"]),
+            f"{each['median_ratio']:.4f}", f"{each['largest_ratio']:.4f}",
+            "" if worst is None else f"{worst['theirs']:.4g}, at least {worst['at_least']:.4g}",
+        )  # fmt: skip
+    return table
 
 
 def main() -> None:

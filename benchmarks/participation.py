@@ -8,9 +8,12 @@ import argparse
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from rich.table import Table
 
 from ledgerwood.accounting import matrix_sensitivity
 
@@ -36,6 +39,28 @@ CASES = {
     "uneven columns, 48 bands": (uneven(256, 48), 8, 32),
     "uneven columns, all bands": (uneven(256, 256), 8, 32),
 }
+
+
+def show(found: Sequence[dict[str, Any]]) -> Table:
+    """The stored sensitivities as a table; seconds of each answer."""
+    table = Table(title="Sensitivity over 256 steps, at most 8 participations at least 32 apart (seconds)")
+    for name in ("matrix", "ledgerwood", "cyclic", "jax_privacy: any matrix", "banded", "fixed epochs"):
+        table.add_column(name)
+
+    def answer(value: float | None, seconds: float | str) -> str:
+        return "refused" if value is None or isinstance(seconds, str) else f"{value:.8g} ({seconds:.2g})"
+
+    for each in found:
+        low, high = each["lower"], each["upper"]
+        exact = high - low <= 1e-9 * high
+        own = f"{high:.8g}" if exact else f"{low:.8g} to {high:.8g}"
+        table.add_row(
+            each["case"],
+            f"{own} ({each['seconds']:.2g})",
+            f"{each['cyclic']:.8g}",
+            *(answer(*each[f"peer_{kind}"]) for kind in ("upper", "banded", "fixed")),
+        )
+    return table
 
 
 def main() -> None:

@@ -6,6 +6,9 @@ Run: python -m benchmarks.shuffling [--save]
 import argparse
 import json
 from pathlib import Path
+from typing import Any
+
+from rich.table import Table
 
 import ledgerwood as lw
 from ledgerwood.accounting import ShuffledBatches
@@ -32,6 +35,18 @@ def row(multiplier: float, steps: int, epochs: int) -> dict[str, float]:
         "shuffled_add_remove": ShuffledBatches(add, steps=steps, epochs=epochs).epsilon_interval(DELTA)[0],
         "upper_zero_out": upper,
     }
+
+
+def show(found: dict[str, Any]) -> Table:
+    """The stored costs as a table."""
+    table = Table(title=f"Epsilon at delta {found['delta']:g}")
+    for name in ("noise multiplier", "batches", "passes", "Poisson", "allocation"):
+        table.add_column(name)
+    for name in ("shuffled, zero-out, at least", "shuffled, add-remove, at least", "shuffled, zero-out, at most"):
+        table.add_column(name)
+    for each in found["rows"]:
+        table.add_row(*(f"{value:.4g}" for value in each.values()))
+    return table
 
 
 def main() -> None:
