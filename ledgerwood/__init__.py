@@ -68,8 +68,10 @@ if TYPE_CHECKING:
     from ledgerwood import reading as reading
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
+    from ledgerwood.citing import cite as cite
     from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
     from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
+    from ledgerwood.references import Reference as Reference
     from ledgerwood.schema import Categorical as Categorical
     from ledgerwood.schema import Date as Date
     from ledgerwood.schema import Numeric as Numeric
@@ -95,6 +97,8 @@ _HOMES = {
     "SchemaDraft": "ledgerwood.schema",
     "SecureRandom": "ledgerwood.mechanisms.exact.randomness",
     "SeededRandom": "ledgerwood.mechanisms.exact.randomness",
+    "Reference": "ledgerwood.references",
+    "cite": "ledgerwood.citing",
     **{name: f"ledgerwood.{name}" for name in _LATE_MODULES},
 }
 
@@ -140,6 +144,7 @@ _NAMES = [
     "RandomAllocation",
     "RandomizedResponseEvent",
     "Receipt",
+    "Reference",
     "RenyiEvent",
     "RenyiFilter",
     "Repeated",
@@ -159,6 +164,7 @@ _NAMES = [
     "__version__",
     "accounting",
     "calibrate",
+    "cite",
     "datasets",
     "displays",
     "grouped",

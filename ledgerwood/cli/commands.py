@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ledgerwood import __version__
-from ledgerwood.cli import audit, dashboard, exporting, ledgers, noise, schemas, showing, training
+from ledgerwood.cli import audit, citations, dashboard, exporting, ledgers, noise, schemas, showing, training
 from ledgerwood.cli.app import Command
 from ledgerwood.report.printing import exit_codes
 
@@ -17,7 +17,7 @@ app = typer.Typer(
     epilog=exit_codes(),
 )
 for command in (
-    noise.sigma, noise.price, training.plan, training.train, training.predict, exporting.export,
+    noise.sigma, noise.price, training.plan, training.train, training.predict, exporting.export, citations.cite,
     showing.demo, showing.errata, dashboard.dashboard,
 ):  # fmt: skip
     app.command(cls=Command)(command)

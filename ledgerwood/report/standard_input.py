@@ -48,6 +48,11 @@ def of_ledger(ctx: typer.Context, param: typer.CallbackParam, value: str) -> str
     return _existing(ctx, value, ", or - for standard input")
 
 
+def of_place(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
+    """A model's folder or a ledger, as `of_ledger`; None where none is named."""
+    return value if value is None or Path(value).is_dir() else of_ledger(ctx, param, value)
+
+
 def none_of_ledger(ctx: typer.Context, value: str) -> str:
     """A ledger that is written to, as it stands.
 

@@ -67,6 +67,9 @@ _CLASSES: dict[str, type[Event]] = {
     )
 }
 
+RECORDED = frozenset(_CLASSES.values())
+"""Every class of event that has a record: those that a user can state, and a ledger can hold."""
+
 
 def to_json(event: Event) -> dict[str, Any]:
     """The record of an event: plain dicts, lists, strings and numbers; floats are written by their shortest repr.

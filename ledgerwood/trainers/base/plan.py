@@ -25,6 +25,7 @@ from ledgerwood.ensemble import FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import AdjacencyMismatch, CalibrationFailed, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.pages.shown import Card, ShowsItself, shortened
 from ledgerwood.trainers.base.bounds import Bins, Count, Depth, Trees, positive, require_bounds, share
+from ledgerwood.trainers.base.citations import CitedPlan
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.estimated.purchase import SchemaPurchase
 from ledgerwood.trainers.parts.initial_scores import InitialScore, InitialScoreKind
@@ -79,7 +80,7 @@ class TreePlan(Plan, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbstractPlan(ShowsItself):
+class AbstractPlan(ShowsItself, CitedPlan):
     """All that a trainer will do, fixed and priced before a row is read.
 
     Args:
@@ -133,6 +134,10 @@ class AbstractPlan(ShowsItself):
     def event(self) -> Event:
         """The whole plan, what the ledger grants: the composition of all that is drawn."""
         return Composed((*self.first_events, *(stage.whole for stage in self.stages)))
+
+    def cited_parts(self) -> tuple[object, ...]:
+        """See `CitedPlan`: the mechanisms of an estimated schema."""
+        return () if self.purchase is None else self.purchase.mechanisms
 
     @property
     def derived(self) -> dict[str, int]:

@@ -24,6 +24,8 @@ from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.curator import Schema
 from ledgerwood.errors import InvalidParameter, LedgerCorrupted, PrivacyError
 from ledgerwood.pages.shown import shortened
+from ledgerwood.references import Cited
+from ledgerwood.trainers.base.citations import estimator_citations
 from ledgerwood.trainers.base.privacy import PrivacyStatement
 from ledgerwood.trainers.estimated.described import draft_in
 from ledgerwood.trainers.estimated.purchase import SchemaPurchase
@@ -45,7 +47,7 @@ class ReleasedModel(Protocol):
         """The inverse of `to_arrays`; raises KeyError, TypeError or ValueError where the arrays are no such model."""
 
 
-class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
+class AbstractSavedModel(BaseEstimator, Cited):  # type: ignore[misc]
     """What a fitted estimator is made of when it is on disk: public values only."""
 
     _plan_type: ClassVar[type[Any]]
@@ -64,6 +66,10 @@ class AbstractSavedModel(BaseEstimator):  # type: ignore[misc]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return estimator_text(self, N_CHAR_MAX)
+
+    def cited(self) -> tuple[object, ...]:
+        """What it rests on, for `ledgerwood.cite`: its plan's papers; before a fit those of the plan to be made."""
+        return estimator_citations(self, self._plan_type)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a folder: model.json, arrays.npz and ledger.jsonl. Never a pickle.

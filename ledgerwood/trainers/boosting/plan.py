@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, final
+from typing import Annotated, Any, ClassVar, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ledgerwood.curator.queries.bins import MAX_SUMS
 from ledgerwood.ensemble import FeatureCells, Tree, TreeStructure
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, GaussianMechanism, SkellamMechanism
+from ledgerwood.references import Reference, systems
 from ledgerwood.trainers.base.bounds import Count, Real, positive, share
 from ledgerwood.trainers.base.forests import ESTIMATED_CLASSES
 from ledgerwood.trainers.base.plan import require_zero_start
@@ -59,6 +60,8 @@ class PrivateBoostingPlan(AbstractGaussianPlan):
         shared_classes: K > 2 declared classes, of which each leaf has a value; 0 for a number, two classes, or classes
             that are estimated, which have a forest each.
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = (systems.KIRSCHTE_2023, systems.FRIEDMAN_2001)
 
     n_features: Annotated[int, Count("features")]
     numeric_features: tuple[int, ...]

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,9 @@ from ledgerwood.mechanisms import (
     RepeatedSelectionMechanism,
     SecureRandom,
 )
+from ledgerwood.references import Reference, mechanisms
 from ledgerwood.trainers.base.bounds import require_name, require_verbose
+from ledgerwood.trainers.base.citations import CitedPlan, estimator_citations
 from ledgerwood.trainers.base.estimator import AbstractTreeEstimator
 from ledgerwood.trainers.base.forests import declared_forests
 from ledgerwood.trainers.base.plan import TreePlan, too_small
@@ -64,7 +66,7 @@ _SLACK = 1e-6
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchPlan:
+class SearchPlan(CitedPlan):
     """The plan of a private search, fixed before a row is read: the best of K runs, each one candidate and its score.
 
     Args:
@@ -75,6 +77,8 @@ class SearchPlan:
         error_width: see `PredictionFit`.
         plans: one a candidate; each with mu**2 at most (1 - score_share) of a run's, the same loss and max_bins.
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = (mechanisms.LIU_2019, mechanisms.PAPERNOT_2022)
 
     adjacency: Adjacency
     runs: PoissonSelectionMechanism | RepeatedSelectionMechanism
@@ -103,6 +107,10 @@ class SearchPlan:
     def event(self) -> PoissonSelection | RepeatedSelection:
         """The whole search, one draw."""
         return self.runs.event(GaussianEvent(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency))
+
+    def cited_parts(self) -> tuple[object, ...]:
+        """See `CitedPlan`: the candidates' plans."""
+        return self.plans
 
     @property
     def needs_one_part(self) -> str:
@@ -242,6 +250,10 @@ class PrivateSearch(AbstractTreeEstimator):
         self.best_estimator_.plan_ = plan.plans[index]
         self.best_estimator_._restore()
         return self
+
+    def cited(self) -> tuple[object, ...]:
+        """See `AbstractSavedModel.cited`."""
+        return estimator_citations(self, SearchPlan)
 
     def make_plan(self, schema: Schema | TypedColumns) -> SearchPlan:
         """The calibrated search and its candidates' plans; pure, no data. Errors: as for every estimator."""

@@ -6,7 +6,7 @@ docs/explanation/cross-validation.md.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, final, get_args
+from typing import Any, ClassVar, Literal, final, get_args
 
 from sklearn.base import clone
 
@@ -21,7 +21,9 @@ from ledgerwood.accounting.quotes import Quote
 from ledgerwood.curator import FOLD_SCORES, Categorical, Schema, fold_count
 from ledgerwood.errors import BudgetExceeded, InvalidParameter, SchemaError, UnsupportedEvent
 from ledgerwood.mechanisms import EllipticalGaussianMechanism, LaplaceMechanism
+from ledgerwood.references import Reference
 from ledgerwood.trainers.base.bounds import require_name
+from ledgerwood.trainers.base.citations import CitedPlan
 from ledgerwood.trainers.base.plan import Plan
 from ledgerwood.trainers.base.privacy import grant_delta
 from ledgerwood.trainers.base.trainer import AbstractTrainer
@@ -36,7 +38,7 @@ _SLACK = 1.0 + 1e-9
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationPlan:
+class ValidationPlan(CitedPlan):
     """All fits of a validation, their scores, and the last fit of a search.
 
     Args:
@@ -47,6 +49,8 @@ class ValidationPlan:
             the owner only.
         refit: whether the best candidate is fitted once more, on all rows.
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = ()  # ours: docs/explanation/cross-validation.md
 
     budget: Budget
     folds: int
@@ -90,6 +94,10 @@ class ValidationPlan:
             score_mechanism=noise,
             refit=_validate.flag("refit", refit),
         )
+
+    def cited_parts(self) -> tuple[object, ...]:
+        """See `CitedPlan`: the candidates' plans, and the noise of the scores."""
+        return (*self.plans, *(() if self.score_mechanism is None else (self.score_mechanism,)))
 
     @property
     def fits(self) -> tuple[Event, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Generic, NoReturn, TypeVar, final
 
 from ledgerwood.accounting.ledger import LedgerRecord
 from ledgerwood.errors import LedgerError
+from ledgerwood.references import Cited
 from ledgerwood.trainers.base.privacy import PrivacyStatement
 from ledgerwood.trainers.choosing.validation_plan import Scoring, ValidationPlan
 
@@ -59,7 +60,7 @@ class FoldScores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class AbstractValidation(abc.ABC):
+class AbstractValidation(Cited):
     """The result of a private validation, and its privacy cost.
 
     Args:
@@ -73,6 +74,10 @@ class AbstractValidation(abc.ABC):
     privacy: PrivacyStatement
     ledger: LedgerRecord
     scoring: Scoring
+
+    def cited(self) -> tuple[object, ...]:
+        """What it rests on, for `ledgerwood.cite`: that of its plan."""
+        return (self.plan,)
 
     @property
     def epsilon(self) -> float:

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, final, get_args
+from typing import Annotated, Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import MAX_DAMPING, STEP, GridlessGains, Loss
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter
+from ledgerwood.references import Reference, systems
 from ledgerwood.trainers.base.bounds import MAX_BINS, Count, Real, positive, require_name, share
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.greedy_trees import (
@@ -56,6 +57,8 @@ class DPBoostPlan(AbstractGreedyPlan):
         geometric_clipping: tree t = 1, 2, ... of an ensemble has its ratios clipped to clip (1 - eta)^(t-1) ("ratio").
         max_delta_step: largest absolute leaf value before the learning rate; None for no limit. Post-processing, ours.
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = (systems.LI_2020, systems.FRIEDMAN_2001)
 
     learning_rate: Annotated[float, Real("factor on a leaf", high=1, holds_high=True)]
     trees_per_ensemble: Annotated[int, Count("trees")]
@@ -97,6 +100,11 @@ class DPBoostPlan(AbstractGreedyPlan):
     def _share(self, part: str) -> Share:
         tree = Budget(epsilon=self.tree_epsilon, delta=0.0, adjacency=self.adjacency)
         return split(tree, {"splits": 1.0 - self.leaf_share, "leaves": self.leaf_share})[part]
+
+    def cited_parts(self) -> tuple[object, ...]:
+        """See `CitedPlan`."""
+        gridless = self.candidates == "gridless" and self.max_depth > 0
+        return (*AbstractGreedyPlan.cited_parts(self), *((self.gridless_mechanism,) if gridless else ()))
 
     @property
     def tree_event(self) -> Composed:

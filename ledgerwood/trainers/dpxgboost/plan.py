@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, final, get_args
+from typing import Annotated, ClassVar, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ledgerwood.curator import CellCounts, CellHessians, LeafCounts, LeafQuery, 
 from ledgerwood.ensemble import FeatureCells
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.mechanisms import BoxShifts, LaplaceMechanism
+from ledgerwood.references import Reference, systems
 from ledgerwood.trainers.base.bounds import Count, Real, positive, require_name, share
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.greedy_trees import (
@@ -68,6 +69,8 @@ class DPXGBoostPlan(AbstractSampledPlan, AbstractGreedyPlan):
         once_share: share of the budget's epsilon for a sketch "once".
         once_epsilon: of that sketch, in nats.
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = (systems.GRISLAIN_2021, systems.CHEN_2016)
 
     n_candidates: Annotated[int, Count("thresholds a feature")]
     sketch: Sketch

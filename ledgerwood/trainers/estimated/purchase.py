@@ -185,6 +185,14 @@ class SchemaPurchase:
             return BoundedStabilityMechanism.for_delta(scale, self.key_delta, room=room_for(scale))
         return GaussianStabilityMechanism.for_delta(scale, self.key_delta)
 
+    @property
+    def mechanisms(self) -> tuple[object, ...]:
+        """Those of the columns that are bought, one a kind of column."""
+        bought = [(number, column) for number, column in enumerate(self._all) if column.bought]
+        keyed = [self.key_mechanism(number) for number, column in bought if column.keyed]
+        binned = [self.bin_mechanism(number) for number, column in bought if not column.keyed]
+        return (*keyed[:1], *binned[:1])
+
     def event_of(self, number: int) -> Event | None:
         """What is drawn for a column; None where nothing is bought. The target has the last number."""
         column = self._all[number]

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, final, get_args
+from typing import Annotated, ClassVar, Literal, NamedTuple, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from ledgerwood.mechanisms import (
     JointQuantilesMechanism,
     SkellamMechanism,
 )
+from ledgerwood.references import Reference, systems
 from ledgerwood.trainers.base.bounds import Count, positive, share
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.federated.candidates import CandidateRule
@@ -103,6 +104,8 @@ class FederatedPlan(AbstractGaussianPlan):
         recalibrate: whether a line through the scores is fitted at the end, by one query more (logistic loss). Ours.
         candidate_share: share of the budget's epsilon for "quantiles". candidate_epsilon: of one feature's, in nats.
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = (systems.MADDOCK_2022, systems.CHEN_2016)
 
     n_features: Annotated[int, Count("features")]
     numeric_features: tuple[int, ...]
@@ -215,6 +218,11 @@ class FederatedPlan(AbstractGaussianPlan):
         marks = tuple((place + 1) / (self.n_candidates + 1) for place in range(self.n_candidates))
         # Twice the rows to move, at most: a rate of half the epsilon is at most that much.
         return JointQuantilesMechanism(quantiles=marks, rate=self.candidate_epsilon / 2.0)
+
+    def cited_parts(self) -> tuple[object, ...]:
+        """See `CitedPlan`: how candidates are chosen, where they are private quantiles."""
+        quantiles = (self.quantile_mechanism,) if self.candidates == "quantiles" else ()
+        return (*AbstractGaussianPlan.cited_parts(self), *quantiles)
 
     # ------------------------------------------------------------------------------------------------- how often
 

@@ -122,9 +122,18 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
         return ExponentialMechanism(rate=quotient_down(self.split_epsilon, gain_range(self.clip, self.adjacency).range))
 
     @property
+    def gridless_mechanism(self) -> GridlessMechanism:
+        """The same choice at a cost per row: one rate, one range, one event; only the way to draw is another."""
+        return GridlessMechanism(rate=self.split_mechanism.rate)
+
+    @property
     def split_event(self) -> BoundedRangeEvent:
         """The event of one level, whose nodes cost no more than one: docs/explanation/gains.md#gain-levels."""
         return self.split_mechanism.event(gain_range(self.clip, self.adjacency), self.adjacency)
+
+    def cited_parts(self) -> tuple[object, ...]:
+        """See `CitedPlan`: how tests are chosen."""
+        return (*AbstractBoostedPlan.cited_parts(self), *((self.split_mechanism,) if self.max_depth else ()))
 
     def deeper(
         self,
@@ -156,9 +165,7 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
             structure=structure, cells=candidates, ensemble=ensemble, loss=self.loss, clip=self.clip,
             damping=self.reg_lambda, large_gradients=self.large_gradients, positive=positive,
         )  # fmt: skip
-        # One rate, one range, one event: only the way to draw is another.
-        mechanism = GridlessMechanism(rate=self.split_mechanism.rate)
-        return structure.deeper(round_.select(query, mechanism, purpose=purpose).value)
+        return structure.deeper(round_.select(query, self.gridless_mechanism, purpose=purpose).value)
 
     # ------------------------------------------------------------------------------------------------------ leaves
 

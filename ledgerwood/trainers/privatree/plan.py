@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, final, get_args
+from typing import Annotated, ClassVar, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from ledgerwood.mechanisms import (
 )
 from ledgerwood.mechanisms.choices.quantiles import MOST_THRESHOLDS
 from ledgerwood.mechanisms.sensitivity import quotient_down
+from ledgerwood.references import Reference, systems
 from ledgerwood.trainers.base.bounds import Count, positive, require_name, share
 from ledgerwood.trainers.base.plan import AbstractEpsilonPlan
 from ledgerwood.trainers.base.schedule import Stage
@@ -78,6 +79,8 @@ class PrivaTreePlan(AbstractEpsilonPlan):
             is released.
         quantile_share: share of the rest for the quantiles; the levels divide what is left evenly.
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = (systems.VOS_2023,)
 
     n_features: Annotated[int, Count("features")]
     n_numeric: Annotated[int, Count("features", minimum=0)]
@@ -186,6 +189,12 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         """The mechanism that chooses the leaves' labels; of "accuracy", with the tests above them."""
         rate = quotient_down(self._share("labels").epsilon, label_range(self.adjacency).range)
         return self._choice(rate) if self.labels_splits else PermuteAndFlipMechanism(rate=rate)
+
+    def cited_parts(self) -> tuple[object, ...]:
+        """See `CitedPlan`: how thresholds, tests and labels are chosen."""
+        quantiles = (self.quantiles,) if self.releases_quantiles else ()
+        levels = (self.level,) if self.levels else ()
+        return (*AbstractEpsilonPlan.cited_parts(self), *quantiles, *levels, self.labels)
 
     @property
     def quantile_event(self) -> Event:

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, final, get_args
+from typing import Annotated, ClassVar, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ledgerwood.accounting.individuals import LIMIT_SLACK, OVERESTIMATE
 from ledgerwood.curator import LargeGradients, LeafCurvatures, LeafMoments, LeafRatios, LeafStatistic, Loss
 from ledgerwood.errors import AdjacencyMismatch, InvalidParameter
 from ledgerwood.mechanisms import BallShifts, BoxShifts
+from ledgerwood.references import Reference, systems
 from ledgerwood.trainers.base.bounds import Count, positive, require_name
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.estimated.purchase import keyed_names
@@ -59,6 +60,8 @@ class SGBDTPlan(AbstractSampledPlan, AbstractGaussianPlan):
         filter_order: the order of "renyi"; None for the one that `calibrated` finds best for its budget.
         large_gradients: a row beyond `clip` counts with the clip ("clip"), or not at all ("drop", ours).
     """
+
+    references: ClassVar[tuple[Reference, ...] | None] = (systems.KIRSCHTE_2023, systems.FRIEDMAN_2001)
 
     numeric_weight: Annotated[float, positive("weight of a categorical feature")]
     subsample: Subsample

@@ -19,6 +19,7 @@ from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.pages.shown import Told
 from ledgerwood.recording.opening import unreleased
+from ledgerwood.references import Cited, Reference, auditing
 from ledgerwood.verification.attacks.scores import SCORES, Signals, signals_of
 from ledgerwood.verification.auditing.counts import binomial_lower, binomial_upper
 from ledgerwood.verification.auditing.result import level
@@ -30,6 +31,12 @@ SOURCES: Mapping[Attack, str] = {
     "lira": "Carlini, Chien, Nasr, Song, Terzis and Tramer 2022, Algorithm 1, online",
     "lira offline": "Carlini, Chien, Nasr, Song, Terzis and Tramer 2022, section V-C, offline",
     "rmia": "Zarifzadeh, Liu and Shokri 2024, pairwise likelihood ratios",
+}
+REFERENCES: Mapping[Attack, Reference] = {
+    "loss": auditing.YEOM_2018,
+    "lira": auditing.CARLINI_2022,
+    "lira offline": auditing.CARLINI_2022,
+    "rmia": auditing.ZARIFZADEH_2024,
 }
 LEAST_SHADOWS: Mapping[Attack, int] = {"loss": 0, "lira": 4, "lira offline": 4, "rmia": 2}
 """Two with each row and two without it make a variance; one of each makes a mean."""
@@ -83,7 +90,7 @@ class AttackScores:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttackReading(Told):
+class AttackReading(Told, Cited):
     """The result of one attack on one model. It is not a bound on epsilon; `note` says why.
 
     Args:
@@ -111,6 +118,10 @@ class AttackReading(Told):
     seconds: float
     scores: AttackScores | None = None
     note: ClassVar[str] = NOTE
+
+    def cited(self) -> tuple[object, ...]:
+        """The attack's paper, for `ledgerwood.cite`."""
+        return (REFERENCES[self.attack],)
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, the note included; never the rows' scores."""

@@ -17,6 +17,7 @@ from ledgerwood import _validate
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import AuditFailed, InvalidParameter
+from ledgerwood.references import Cited
 from ledgerwood.verification.auditing.result import LowerBound, level
 from ledgerwood.verification.auditing.sequential import bisected, log_wealth_of, refused_from_zero
 
@@ -29,7 +30,7 @@ _MOST_IN_BLOCK = 64
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningAudit:
+class RunningAudit(Cited):
     """An audit so far: what is claimed, what was counted, and what follows. Frozen; `update` gives the next state.
 
     Args:
@@ -62,6 +63,10 @@ class RunningAudit:
     evidence: float = 0.0
     updates: int = 0
     previous: str = ""
+
+    def cited(self) -> tuple[object, ...]:
+        """Nothing, for `ledgerwood.cite`: the test is derived in docs/explanation/auditing.md#audits-over-time."""
+        return ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.claim, Budget):

@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events.base import Event
 from ledgerwood.pages.shown import Told
+from ledgerwood.references import Cited, auditing
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scores
 
@@ -18,7 +19,7 @@ Numeric = Literal["ideal", "bitwise"]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Audit(Told):
+class Audit(Told, Cited):
     """A lower bound on the epsilon of a mechanism, and the result of the test of its claim.
 
     Args:
@@ -64,6 +65,11 @@ class Audit(Told):
     pair: tuple[Any, Any]
     numeric: Numeric
     notes: tuple[str, ...] = ()
+
+    def cited(self) -> tuple[object, ...]:
+        """What it rests on, for `ledgerwood.cite`: how outputs are chosen, and what was claimed."""
+        claim = (self.claim,) if isinstance(self.claim, Event) else ()
+        return (auditing.DING_2018, auditing.BICHSEL_2021, *claim)
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and words, ready for JSON; infinities as "inf". Neither data sets nor outputs."""

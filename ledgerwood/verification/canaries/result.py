@@ -7,6 +7,7 @@ from typing import Literal, final
 from ledgerwood.accounting.adjacency import Budget
 from ledgerwood.accounting.events import Event
 from ledgerwood.pages.shown import Told
+from ledgerwood.references import Cited, auditing
 from ledgerwood.verification.auditing.claims import Claim
 from ledgerwood.verification.auditing.result import Assumption, LowerBound, Scores
 
@@ -35,7 +36,7 @@ class StructureCheck:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelAudit(Told):
+class ModelAudit(Told, Cited):
     """A lower bound on the epsilon of a trained model, and the result of the test of its claim.
 
     Args:
@@ -125,6 +126,13 @@ class ModelAudit(Told):
             f"{self.statistic}{rests}); {self.power_words}; claimed epsilon {self.price:.3g}: {verdict}"
         )
         return "\n".join((first, *(f"  {words}" for words in (*self.weaknesses, *self.notes))))
+
+    def cited(self) -> tuple[object, ...]:
+        """What it rests on, for `ledgerwood.cite`: one training with canaries, or many, and what was claimed."""
+        one_run = (auditing.STEINKE_2023, auditing.MAHLOUJIFAR_2025)
+        found = one_run if self.trainings == 1 else (auditing.DING_2018, auditing.BICHSEL_2021)
+        gaussian = (auditing.NASR_2023,) if any(b.assumption == "Gaussian noise" for b in self.bounds) else ()
+        return (*found, *gaussian, *((self.claim,) if isinstance(self.claim, Event) else ()))
 
     @property
     def audited(self) -> str:
