@@ -27,7 +27,7 @@ def cite(
     """Print the papers that a model, a ledger or a system rests on, as BibTeX.
 
     Examples:
-        ledgerwood cite model > references.bib
+        ledgerwood cite model
         ledgerwood cite sqlite:///team.db --dataset study --json
         ledgerwood cite --system dpboost
     """
