@@ -20,9 +20,9 @@ version = release = ledgerwood.__version__
 
 extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode",
-    "extensions.cards", "extensions.estimators", "extensions.mathml", "extensions.outputs", "extensions.versions",
+    "extensions.cards", "extensions.estimators", "extensions.mathml", "extensions.outputs", "extensions.stored", "extensions.versions",
 ]  # fmt: skip
-exclude_patterns = ["_build", "_templates", "extensions", "jupyter_execute", "errata/*"]  # errata.md has their text
+exclude_patterns = ["_build", "_templates", "extensions", "jupyter_execute", "errata/*.md"]  # errata.md has their text
 templates_path = ["_templates"]
 root_doc = "index"
 
