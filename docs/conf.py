@@ -20,7 +20,8 @@ version = release = ledgerwood.__version__
 
 extensions = [
     "myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode",
-    "extensions.cards", "extensions.estimators", "extensions.mathml", "extensions.outputs", "extensions.stored", "extensions.versions",
+    "extensions.cards", "extensions.estimators", "extensions.mathml", "extensions.outputs", "extensions.stored",
+    "extensions.versions",
 ]  # fmt: skip
 exclude_patterns = ["_build", "_templates", "extensions", "jupyter_execute", "errata/*.md"]  # errata.md has their text
 templates_path = ["_templates"]

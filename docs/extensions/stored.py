@@ -1,8 +1,8 @@
 """The role `stored`: a figure of a stored benchmark, read when the page is built, so that no text can fall behind it.
 
-{stored}`dpboost > figure2 > a9a > paper > epsilon=8 > accuracy` is the mean in docs/benchmarks/dpboost.json of that study and
-data set, of the row of that name, of the cell with that epsilon (or `at=`, or `length=` of a learning curve), by that
-measure: three decimals, two from 10 on. A figure that is not there fails the build.
+{stored}`dpboost > figure2 > a9a > paper > epsilon=8 > accuracy` is the mean in docs/benchmarks/dpboost.json of that
+study and data set, of the row of that name, of the cell with that epsilon (or `at=`, or `length=` of a learning curve),
+by that measure: three decimals, two from 10 on. A figure that is not there fails the build.
 """
 
 import json
