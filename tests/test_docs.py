@@ -40,7 +40,14 @@ def test_every_page_is_covered_here():
         "privacy-warnings",
         "several-classes", "rare-classes", "write-a-trainer", "train-in-a-federation", "deploy-a-federation",
         "export-a-model", "log-to-mlflow", "use-the-dashboard", "train-with-opacus",
+        "cite-what-you-used",
     }  # fmt: skip
+
+
+def test_cite_what_you_used(tmp_path, monkeypatch):
+    names = run("cite-what-you-used", tmp_path, monkeypatch)
+    assert names["found"].keys[0] == "li2020dpboost"
+    assert "doe2031trees" in str(names["MyPlan"].references[0].bibtex)
 
 
 @pytest.mark.slow  # the page's own examples, as they stand
