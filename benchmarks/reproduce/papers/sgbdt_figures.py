@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks import drawing
 from benchmarks.reproduce.items import Found, Reading, Verdict
-from benchmarks.reproduce.judging import ERRORS, Mean, reached, text
+from benchmarks.reproduce.judging import ERRORS, Mean, ordered, reached, text
 from benchmarks.reproduce.papers.sgbdt_runs import AS_PUBLISHED
 
 R2, ACCURACY = 1, 1
@@ -127,6 +127,43 @@ def groups(row: Mapping[str, Any], group: str | None) -> list[tuple[str, Mapping
     return [(f"{name}, ", members) for name, members in row.items()]
 
 
+Variant = tuple[str, str]
+"""A stored ablation's group and name."""
+LEARNED: Variant = ("defaults", "no filter, dynamic, clipped")
+
+
+def of_variant(found: Found, variant: Variant, *, error: bool = False) -> dict[str, Mean]:
+    """A stored ablation's scores by epsilon, over five folds of each seed."""
+    (row,) = (row for row in found["rows"] if (row["group"], row["name"]) == variant)
+    return {f"{cell['epsilon']:g}": of(cell, 5 * found["seeds"], error=error) for cell in row["cells"]}
+
+
+def part(with_it: Variant, without: Variant, *others: Variant, error: bool = False) -> Callable[[Found], Reading]:
+    """A reading of a stored ablation: with a part against without it; further variants are shown beside."""
+
+    def read(found: Found) -> Reading:
+        better, worse = (of_variant(found, variant, error=error) for variant in (with_it, without))
+        base = ordered(better, worse, higher=not error, names=(with_it[1], without[1]))
+        more = "".join(
+            f"; {': '.join(variant)}: "
+            + ", ".join(f"{p}: {m}" for p, m in of_variant(found, variant, error=error).items())
+            for variant in others
+        )
+        return Reading(ours=base.ours + more, verdict=base.verdict)
+
+    return read
+
+
+def at_less(epsilon: str, printed: str) -> Callable[[Found], Reading]:
+    """A reading of a printed error by our defaults at a smaller epsilon, of stored ablations."""
+
+    def read(found: Found) -> Reading:
+        ours = of_variant(found, LEARNED, error=True)[epsilon]
+        return reached({f"epsilon {epsilon}": printed}, {f"epsilon {epsilon}": ours}, higher=False)
+
+    return read
+
+
 def curve_of(found: Found, start: str, *, error: bool = False) -> tuple[list[float], list[float]]:
     """Epsilons and the best mean at each."""
     rows = found["rows"]
@@ -217,21 +254,6 @@ def plain(printed: Mapping[str, str], *, error: bool = False) -> Callable[[Found
     def read(found: Found) -> Reading:
         ours = of(found["non_private"], min(found["splits"], 5), error=error)
         return reached(printed, dict.fromkeys(printed, ours), higher=not error)
-
-    return read
-
-
-def stream_order(*, error: bool = False) -> Callable[[Found], Reading]:
-    """Reads the filter's gain on a stream over leaving late rows out; beside it a plan that reserves trees."""
-    order = paired(None, "filter", "no filter, first batch", error=error)
-
-    def read(found: Found) -> Reading:
-        base = order(found)
-        reserved = "; ".join(
-            f"{point}: {of(row['no filter, trees reserved'], found['splits'], error=error)}"
-            for point, row in found["rows"].items()
-        )
-        return Reading(ours=f"{base.ours}; trees reserved, no filter: {reserved}", verdict=base.verdict)
 
     return read
 

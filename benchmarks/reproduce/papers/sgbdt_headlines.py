@@ -8,7 +8,9 @@ from benchmarks.federated_averaging import averaging
 from benchmarks.reproduce.items import Found, Item, Study
 from benchmarks.reproduce.papers import sgbdt_runs as runs
 from benchmarks.reproduce.papers.sgbdt_figures import (
+    LEARNED,
     above,
+    at_less,
     at_points,
     averages,
     beside_dpboost,
@@ -18,10 +20,10 @@ from benchmarks.reproduce.papers.sgbdt_figures import (
     drawn_groups,
     factor,
     paired,
+    part,
     plain,
     shrinks,
     spent,
-    stream_order,
     uniform,
 )
 from benchmarks.reproduce.papers.sgbdt_theorems import within
@@ -29,13 +31,18 @@ from benchmarks.utility import Scale
 from ledgerwood import datasets
 
 IRF: Mapping[str, Mapping[str, Any]] = {
-    "defaults": {"no filter": {}, "filter": {"extra_trees": runs.EXTRA}},
     "small rate, many trees": {
         "no filter": {"n_estimators": 512, "learning_rate": 0.05},
         "filter": {"n_estimators": 512, "learning_rate": 0.05, "extra_trees": runs.EXTRA},
     },
 }
-NOISE: Mapping[str, Mapping[str, Any]] = {"defaults": {"static": {"leaf_noise": "static"}, "dynamic": {}}}
+PRESET = (
+    ("preset paper, rate .1", "no filter, dynamic, clipped"),
+    ("preset paper, rate .1", "Renyi filter, 100 extra trees"),
+)
+FILTERED = ("late rows", "GDP filter: T trees, the batch arrives, T extra")
+FIRST = ("late rows", "first batch only, T trees")
+RESERVED = ("late rows", "no filter: T trees, the batch arrives, T")
 FIGURE = {"S-GBDT": "S-GBDT", "enhanced DPBoost": "DPBoost", "DP mean": "DP mean"}
 
 
@@ -50,18 +57,16 @@ STUDIES = (
         name="figure4-abalone", run=runs.figure4("abalone", (0.1, 0.2, 0.5, 1.0, 3.0, 10.0)), seeds=5,
         draw=drawn(FIGURE, "test R2"),
     ),
-    Study(name="adult-points", run=runs.points("adult", (0.07, 0.15, 0.54)), seeds=5),
+    Study(name="adult-points", run=runs.points("adult", (0.07,)), seeds=5),
+    Study(name="abalone", run=runs.ablations("abalone"), seeds=3, kept="benchmarks/sgbdt_ablations.json"),
+    Study(name="adult", run=runs.ablations("adult"), seeds=1, kept="benchmarks/sgbdt_ablations.json"),
     Study(
-        name="gradient-filtering", run=runs.gradient_filtering((0.1, 0.5, 1.0, 10.0)), seeds=5,
+        name="gradient-filtering", run=runs.gradient_filtering((0.1, 0.3, 1.0, 3.0, 10.0)), seeds=5,
         draw=drawn_groups("test R2"),
     ),
-    Study(name="filter", run=runs.parts("abalone", (0.2, 0.54, 4.0), IRF), seeds=5, draw=drawn_groups("test R2")),
+    Study(name="filter", run=runs.parts("abalone", (0.54,), IRF), seeds=5, draw=drawn_groups("test R2")),
     Study(
-        name="leaf-noise-abalone", run=runs.parts("abalone", (0.2, 0.53, 2.0, 10.0), NOISE), seeds=5,
-        draw=drawn_groups("test R2"),
-    ),
-    Study(
-        name="streams-abalone", run=runs.streams("abalone", (0.3, 0.55, 3.0)), seeds=5,
+        name="streams-abalone", run=runs.streams("abalone", (0.55,)), seeds=5,
         draw=drawn({name: name for name in runs.STREAMS}, "test R2"),
     ),
     Study(name="learning-curve", run=runs.learning_curve, seeds=5, draw=draw_lengths),
@@ -70,11 +75,7 @@ STUDIES = (
         draw=drawn(FIGURE, "test error, %", error=True),
     ),
     Study(
-        name="leaf-noise-adult", run=runs.parts("adult", (0.1, 0.55), NOISE), seeds=5,
-        draw=drawn_groups("test error, %", error=True),
-    ),
-    Study(
-        name="streams-adult", run=runs.streams("adult", (0.3, 0.54)), seeds=5,
+        name="streams-adult", run=runs.streams("adult", (0.54,)), seeds=5,
         draw=drawn({name: name for name in runs.STREAMS}, "test error, %", error=True),
     ),
     Study(
@@ -93,8 +94,8 @@ FIGURES = (
         says="Distributed training: the users' leaf values are averaged.",
         printed='"works seamlessly with distributed learning"',
         sentence=(
-            "Private, but not the model of one table: skewed clients lose. Here clients add sums, and the model is the"
-            " same bit for bit."
+            "Private, but not the model of one table: skewed clients lose (3 splits). Here clients add sums, and"
+            " the model is the same bit for bit."
         ),
         study="averaging",
         read=averages,
@@ -125,7 +126,7 @@ FIGURES = (
         says="The individual filter raises the mean loss of Abalone's rows.",
         printed=f"mean higher with 100 extra trees; {NO_POINTS}",
         sentence=(
-            "Exact losses by Gaussian privacy, all rows; so far the figure holds, but what the rows lose more does not"
+            "Exact losses by Gaussian privacy, all rows; the figure holds, but what the rows lose in addition does not"
             " help (Figure 6)."
         ),
         study="spent",
@@ -152,16 +153,16 @@ FIGURES = (
         says="Dynamic leaf noise is superior to static noise, Abalone.",
         printed=".457 against .41 at epsilon .53",
         sentence="The order holds; for the values see the headline.",
-        study="leaf-noise-abalone",
-        read=paired("defaults", "dynamic", "static"),
+        study="abalone",
+        read=part(LEARNED, ("defaults", "static leaf noise")),
     ),
     Item(
         number="Figure 5b",
         says="The same on Adult.",
         printed='"19.4%" against "17.1%" at epsilon .55',
         sentence="The order holds. The two printed errors are exchanged: 17.1 % is the system's own elsewhere.",
-        study="leaf-noise-adult",
-        read=paired("defaults", "dynamic", "static", error=True),
+        study="adult",
+        read=part(LEARNED, ("defaults", "static leaf noise"), error=True),
         errata=("errata-sgbdt-misprints",),
     ),
     Item(
@@ -169,8 +170,8 @@ FIGURES = (
         says="The individual filter improves training on Abalone.",
         printed=".479 against .457 at epsilon .54",
         sentence="It lowers R2: rows with large residuals run out first, and extra trees move away from them.",
-        study="filter",
-        read=paired("defaults", "filter", "no filter"),
+        study="abalone",
+        read=part(("defaults", "GDP filter, 100 extra trees"), LEARNED, *PRESET),
         errata=("claims-sgbdt-filter",),
     ),
     Item(
@@ -181,8 +182,8 @@ FIGURES = (
             "Better than leaving late rows out, which is the alternative once a budget is spent; a plan that reserves "
             "trees for them is better still."
         ),
-        study="streams-abalone",
-        read=stream_order(),
+        study="abalone",
+        read=part(FILTERED, FIRST, RESERVED),
         errata=("claims-sgbdt-filter",),
     ),
     Item(
@@ -190,17 +191,17 @@ FIGURES = (
         says="The same on Adult.",
         printed="19.6% to 17.7% at epsilon .54",
         sentence="As on Abalone.",
-        study="streams-adult",
-        read=stream_order(error=True),
+        study="adult",
+        read=part(FILTERED, FIRST, RESERVED, error=True),
         errata=("claims-sgbdt-filter",),
     ),
     Item(
         number="Figure 8",
         says="Gradient-based data filtering lowers DPBoost's R2 on Abalone, most so at a small epsilon.",
         printed=f"below clipping; {NO_POINTS}",
-        sentence="Two models, all epsilons, the same splits.",
+        sentence="The same splits; ten trees of depth 3, a size that learns at these budgets.",
         study="gradient-filtering",
-        read=paired(None, "clip", "drop"),
+        read=paired(runs.SMALL, "clip", "drop"),
     ),
 )
 
@@ -254,17 +255,17 @@ HEADLINES = (
         number="Headline: error 18.1 % at epsilon .15",
         says="Adult, section VIII-C.",
         printed="18.1%",
-        sentence="Error in percent.",
-        study="adult-points",
-        read=at_points({"0.15": "18.1%"}, error=True),
+        sentence="Reached at a smaller epsilon; error in percent, five folds.",
+        study="adult",
+        read=at_less("0.1", "18.1%"),
     ),
     Item(
         number="Headline: error 17.1 % at epsilon .54",
         says="Adult, abstract and conclusion.",
         printed="17.1%",
-        sentence="Error in percent.",
-        study="adult-points",
-        read=at_points({"0.54": "17.1%"}, error=True),
+        sentence="Reached at a smaller epsilon; error in percent, five folds.",
+        study="adult",
+        read=at_less("0.5", "17.1%"),
     ),
     Item(
         number="Headline: Adult without privacy",
