@@ -10,12 +10,14 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ledgerwood import _validate
+from ledgerwood._directed import float_up
 from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Event, Repeated
 from ledgerwood.accounting.splitting import Share, split
@@ -26,11 +28,11 @@ from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter, SchemaError
 from ledgerwood.mechanisms import (
     BoxShifts,
+    DiscreteLaplaceMechanism,
     ExponentialMechanism,
     GaussianMechanism,
     Grid,
     JointQuantilesMechanism,
-    LaplaceMechanism,
     PermuteAndFlipMechanism,
     UtilityRange,
 )
@@ -41,7 +43,6 @@ from ledgerwood.trainers.base.bounds import Count, positive, require_name, share
 from ledgerwood.trainers.base.plan import AbstractEpsilonPlan
 from ledgerwood.trainers.base.schedule import Stage
 from ledgerwood.trainers.parts.candidates import even_thresholds
-from ledgerwood.trainers.parts.greedy_trees import laplace_noise
 
 Preset = Literal["default", "paper", "public_bins", "joint_gaussian", "random"]
 SplitMethod = Literal["accuracy", "gini", "histograms", "joint_gaussian", "random"]
@@ -63,8 +64,8 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         split_method: "accuracy" (ours), a test is chosen by the rows that the tree can classify correctly with it, at
             a cost that does not depend on m, and the last level's tests together with the labels; "gini" (ours), by n
             times the Gini impurity, at twice the cost for the same noise; "histograms", by numbers of rows by class
-            with Laplace noise, which cost m; "joint_gaussian" (ours), with Gaussian noise, which cost the root of m and
-            a delta; "random" (ours), drawn without a look at the rows, at no cost.
+            with two-sided geometric noise, which cost m; "joint_gaussian" (ours), with Gaussian noise, which cost the
+            root of m and a delta; "random" (ours), drawn without a look at the rows, at no cost.
         choice: of "accuracy" and "gini", "permute_and_flip", never worse at one epsilon; or "exponential",
             bounded-range, which costs less with a delta.
         lookahead: of "accuracy", whether a test is judged with the best further tests below it, at levels where counts
@@ -155,13 +156,16 @@ class PrivaTreePlan(AbstractEpsilonPlan):
         return JointQuantilesMechanism(quantiles=shares, rate=min(quotient_down(epsilon, range_), 1e3))
 
     @property
-    def level(self) -> Choice | LaplaceMechanism | GaussianMechanism:
+    def level(self) -> Choice | DiscreteLaplaceMechanism | GaussianMechanism:
         """The mechanism that chooses the splits of a level, or releases its numbers of rows."""
         epsilon = self._share("levels").epsilon_each(self.levels)
         if self.split_method in ("accuracy", "gini"):
             return self._choice(quotient_down(epsilon, self._level_range.range))
         if self.split_method == "histograms":
-            return laplace_noise(epsilon, self._counts)
+            norm = Fraction(self._counts.l1((1.0,)))
+            return DiscreteLaplaceMechanism(
+                scale=float_up(norm / Fraction(_validate.positive("level epsilon", epsilon, "nats")))
+            )
         return GaussianMechanism(stddev=self._counts.l2((1.0,)) / epsilon)
 
     def _choice(self, rate: float) -> Choice:
