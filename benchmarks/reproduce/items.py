@@ -17,7 +17,7 @@ VERDICTS: dict[Verdict, str] = {
 }
 """Each verdict, and what it means."""
 PLURALS = {
-    "Definition": "Definitions", "Theorem": "Theorems", "Lemma": "Lemmas", "Corollary": "Corollaries",
+    "Definition": "Definitions", "Fact": "Facts", "Theorem": "Theorems", "Lemma": "Lemmas", "Corollary": "Corollaries",
     "Proposition": "Propositions", "Remark": "Remarks", "Equation": "Equations", "Algorithm": "Algorithms",
     "Table": "Tables", "Figure": "Figures", "Headline": "Headlines",
 }  # fmt: skip
