@@ -10,7 +10,7 @@ from benchmarks.privatree_recipes import DIFFERENCES, RECIPES, compas_two_years
 from benchmarks.reproduce.papers.federated import PAPER as FEDERATED
 from benchmarks.reproduce.papers.federated import theorems as federated_theorems
 from benchmarks.reproduce.papers.privatree import PAPER as PRIVATREE
-from benchmarks.reproduce.papers.privatree import figures, tables, theorems
+from benchmarks.reproduce.papers.privatree import guarantees, tables, theorems
 from benchmarks.utility import Scale
 from ledgerwood import Categorical
 
@@ -70,7 +70,7 @@ def test_the_errors_of_permute_and_flip_are_those_of_two_candidates():
 
 
 def test_printed_guarantees_are_corollary_2_of_their_own_accuracies():
-    found = figures.guarantees_printed(QUICK)
+    found = guarantees.guarantees_printed(QUICK)
     assert found["right"] == found["cells"] == 340
 
 

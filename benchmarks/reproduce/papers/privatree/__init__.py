@@ -1,7 +1,7 @@
 """Differentially-Private Decision Trees and Provable Robustness to Data Poisoning (Vos, Vos, Li, Erkin, Verwer)."""
 
 from benchmarks.reproduce.items import Paper
-from benchmarks.reproduce.papers.privatree import figures, tables, theorems
+from benchmarks.reproduce.papers.privatree import figures, guarantees, tables, theorems
 
 PAPER = Paper(
     key="privatree",
@@ -15,7 +15,7 @@ PAPER = Paper(
     "is this library's code with the noise that Equations 7 to 10 give each feature, which costs about as many "
     "times epsilon as there are features: the ledger of such a run has the true sum. "
     "{doc}`../benchmarks/privatree` and {doc}`../benchmarks/poisoning` have more variants.",
-    studies=(*theorems.STUDIES, *tables.STUDIES, *figures.STUDIES),
-    items=(*theorems.items(), *tables.items(), *figures.items()),
+    studies=(*theorems.STUDIES, *tables.STUDIES, *guarantees.STUDIES, *figures.STUDIES),
+    items=(*theorems.items(), *tables.items(), *guarantees.items(), *figures.items()),
     numbered={"Definition": 3, "Theorem": 4, "Corollary": 4, "Algorithm": 1},
 )

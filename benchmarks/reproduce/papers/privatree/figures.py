@@ -11,9 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import data_sets, poisoning
 from benchmarks.drawing import panels
-from benchmarks.measuring import FOLDS
-from benchmarks.privatree_printed import SHARES, TABLE_III, TABLE_IV, TABLE_VIII, Key
-from benchmarks.privatree_recipes import RECIPES
+from benchmarks.privatree_printed import TABLE_VIII, Key
 from benchmarks.privatree_studies import certified
 from benchmarks.reproduce.items import Found, Item, Reading, Study
 from benchmarks.reproduce.judging import Mean, ordered, reached
@@ -21,12 +19,10 @@ from benchmarks.reproduce.papers.privatree.tables import (
     AS_PRINTED,
     LIBRARY,
     PAPER,
-    STUDY_OF,
     accuracies,
     cell,
     mean,
     methods,
-    poisoned_rows,
     tables_of,
 )
 from benchmarks.utility import Scale
@@ -172,53 +168,11 @@ def draw_figure_4(found: Mapping[str, Any]) -> Any:
     return figure
 
 
-def guarantees_printed(_: Scale) -> Found:
-    """Tables III and VIII recomputed by Corollary 2 from their own clean accuracies, and what the text says of them."""
-    right = cells = 0
-    tighter = more_accurate = pairs = regression = compared = 0
-    for table in (TABLE_III, TABLE_VIII):
-        for (key, learner, epsilon), (clean, *printed) in table.items():
-            rows = int(TABLE_IV[key][0].replace(",", ""))
-            unit = 10.0 ** -len(clean.partition(".")[2])
-            for share, value in zip(SHARES, printed, strict=True):
-                if value == "-":
-                    continue
-                low, high = (
-                    (float(clean) + sign * unit / 2) * math.exp(-epsilon * round_(share * rows * 0.8))
-                    for sign, round_ in ((-1, math.ceil), (1, math.floor))
-                )
-                cells += 1
-                right += low - unit / 2 - 1e-9 <= float(value) <= high + unit / 2 + 1e-9
-            if learner == "tree":
-                other = table[key, "regression", epsilon][0]
-                regression += float(clean) >= float(other)
-                compared += 1
-            if epsilon == 0.01:
-                strong = table[key, learner, 0.1]
-                pairs += 1
-                more_accurate += float(strong[0]) > float(clean)
-                tighter += printed[0] == "-" or float(printed[0]) > float(strong[1])
-    return {
-        "right": right, "cells": cells, "pairs": pairs, "tighter": tighter, "accurate": more_accurate,
-        "regression": regression, "compared": compared,
-    }  # fmt: skip
-
-
-def guarantee(scale: Scale) -> Found:
-    """Clean accuracies and guarantees beside diffprivlib's logistic regression, on whole tables."""
-    names: tuple[data_sets.Name, ...] = ("adult", "compas", "magic_telescope")
-    return {
-        name: poisoning.guarantee(name, scale, poisoning.private_tree, with_peers=scale.rows is None) for name in names
-    }
-
-
 STUDIES = (
     Study(name="figure-1", run=figure_1, seeds=1, draw=draw_figure_1),
     Study(name="figure-2", run=figure_2, seeds=10, draw=draw_figure_2),
-    Study(name="figure-4", run=figure_4, seeds=20, draw=draw_figure_4),
-    Study(name="guarantees-printed", run=guarantees_printed, seeds=0),
+    Study(name="figure-4", run=figure_4, seeds=10, draw=draw_figure_4),
     Study(name="certified", run=certified, seeds=1, kept="benchmarks/privatree.json"),
-    Study(name="guarantee", run=guarantee, seeds=20, kept="benchmarks/poisoning.json"),
 )
 
 
@@ -257,80 +211,6 @@ def _shares(found: Found, name: str, *, leaves: bool) -> Reading:
         {name: mean(first)}, {name: mean(second)}, higher=True, names=words if leaves else (words[1], words[0])
     )
     return Reading(ours="", as_printed=reading.ours, verdict=reading.verdict)
-
-
-def _guarantees(found: Found, table: Mapping[Any, tuple[str, ...]], part: str, epsilon: float) -> Reading:
-    printed, ours, theirs = {}, {}, {}
-    for (key, learner, at), (_, *values) in table.items():
-        if learner != "tree" or at != epsilon or key[0] != part or key not in RECIPES:
-            continue
-        entry = found[key[1]]
-        own, other = (entry["cells"][name][f"{epsilon:g}"] for name in (LIBRARY, AS_PRINTED))
-        rows = poisoned_rows(round(entry["rows"] * (FOLDS - 1) / FOLDS))
-        for place, (share, value) in enumerate(zip(SHARES, values, strict=True)):
-            if value == "-":
-                continue
-            point = f"{key[1]} {share:.1%}"
-            printed[point] = value
-            scaled = own["guarantees"][place] / own["mean"]
-            ours[point] = Mean(value=own["guarantees"][place], spread=own["spread"] * scaled, count=own["count"])
-            factor = math.exp(-epsilon * int(rows[place]))
-            theirs[point] = Mean(value=factor * other["mean"], spread=factor * other["spread"], count=other["count"])
-    return reached(printed, ours, higher=True, as_printed=theirs)
-
-
-def guarantee_items() -> tuple[Item, ...]:
-    """Tables III and VIII."""
-    found = []
-    for number, table, part in (
-        ("III", TABLE_III, "numbers"),
-        ("VIII", TABLE_VIII, "mixed"),
-        ("VIII", TABLE_VIII, "UCI"),
-    ):
-        for epsilon in (0.01, 0.1):
-            printed = "; ".join(
-                f"{key[1]}: {' '.join(values[1:])}"
-                for (key, learner, at), values in table.items()
-                if learner == "tree" and at == epsilon and key[0] == part and key in RECIPES
-            )
-            words = {"numbers": "numerical data", "mixed": "mixed data", "UCI": "UCI data sets"}[part]
-            found.append(
-                Item(
-                    number=f"Table {number}, {words}, epsilon {epsilon:g}",
-                    says="Guaranteed accuracy of PrivaTree with .1 %, .5 % and 1 % of the training rows poisoned.",
-                    printed=printed,
-                    sentence="Sound: this library's trees and bound, from the mean accuracy as in the paper. As "
-                    "printed: "
-                    "Corollary 2 at the stated epsilon with the printed noise, which does not keep it.",
-                    study=STUDY_OF[part],
-                    read=lambda found, t=table, p=part, e=epsilon: _guarantees(found, t, p, e),
-                    errata=("errata-privatree-composition",),
-                )
-            )
-    return tuple(found)
-
-
-def _arithmetic(found: Found) -> Reading:
-    ours = f"{found['right']} of {found['cells']} guarantees are Corollary 2 of their own accuracy"
-    return Reading(ours=ours, verdict="holds" if found["right"] == found["cells"] else "does not hold")
-
-
-def _trade_off(found: Found) -> Reading:
-    ours = (
-        f"guarantee larger at .01 in {found['tighter']} of {found['pairs']} printed pairs, accuracy larger at .1 in "
-        f"{found['accurate']}"
-    )
-    holds = found["tighter"] == found["accurate"] == found["pairs"]
-    return Reading(ours=ours, verdict="holds" if holds else "does not hold")
-
-
-def _regression(found: Found) -> Reading:
-    ours, theirs = {}, {}
-    for name, entry in found.items():
-        for row in entry["rows"]:
-            own = ours if row["name"] == "PrivaTree" else theirs
-            own[f"{name} {row['epsilon']:g}"] = Mean(value=row["clean"], spread=row["spread"], count=entry["splits"])
-    return ordered({at: ours[at] for at in theirs}, theirs, higher=True, names=("PrivaTree", "logistic regression"))
 
 
 def _ensemble(found: Found) -> Reading:
@@ -462,33 +342,9 @@ def figure_items() -> tuple[Item, ...]:
             study="figure-4",
             read=_fivefold,
         ),
-        Item(
-            number="Headline: guarantees by Corollary 2",
-            says="Tables III and VIII are Corollary 2 of their own clean accuracies, with 80 % of the rows.",
-            printed="340 guarantees",
-            sentence="All data sets, also those that cannot be had; within the rounding of accuracy and rows.",
-            study="guarantees-printed",
-            read=_arithmetic,
-        ),
-        Item(
-            number="Headline: the trade-off",
-            says="Guarantees at .1 % are always better at epsilon .01, test accuracy is always better at .1.",
-            printed="always; always",
-            sentence="Counted in the printed tables: their own numbers have ties and exceptions.",
-            study="guarantees-printed",
-            read=_trade_off,
-        ),
-        Item(
-            number="Headline: better than private logistic regression",
-            says="PrivaTree outperforms private logistic regression at equal privacy.",
-            printed="outperforms",
-            sentence="diffprivlib's own code at the epsilon that it claims, on the whole tables, not balanced ones.",
-            study="guarantee",
-            read=_regression,
-        ),
     )
 
 
 def items() -> tuple[Item, ...]:
-    """Figures, guarantees and headlines."""
-    return (*figure_items(), *guarantee_items())
+    """Figures and headlines."""
+    return figure_items()

@@ -4,6 +4,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from benchmarks import data_sets, privatree_printed
+from benchmarks import data_sets, privatree, privatree_printed, privatree_rows
 from benchmarks.baselines import BDPT, DEPTH, DPGDF, RandomTree
 from benchmarks.measuring import FOLDS, coded
 from benchmarks.privatree_printed import METHODS, TABLE_II, TABLE_IV, TABLE_V, TABLE_VI, TABLE_VII, Key
 from benchmarks.privatree_recipes import DIFFERENCES, RECIPES
-from benchmarks.reproduce.items import Found, Item, Reading, Study
+from benchmarks.reproduce.items import Found, Item, Reading, Study, Verdict
 from benchmarks.reproduce.judging import Mean, ordered, reached
 from benchmarks.utility import Parameters, Scale
 from ledgerwood import Adjacency, Categorical, Numeric
@@ -35,7 +36,6 @@ SOUND: dict[str, Parameters] = {
     STAR: {"preset": "public_bins"},
 }
 """Ours at the stated epsilon: this library's own splits, and the paper's algorithm with the noise that it needs."""
-PARTS = {"numbers": "numerical data", "mixed": "numerical and categorical data", "UCI": "UCI data sets"}
 SMALL = 1_000
 """Rows below which four times the seeds are run."""
 Make = Callable[[data_sets.Data, float], Any]
@@ -118,7 +118,7 @@ def measured(key: Key, scale: Scale, epsilons: Sequence[float] = EPSILONS) -> Fo
     cells: dict[str, dict[str, Found]] = {}
     for name, make in methods(data).items():
         cells[name] = {}
-        for epsilon in epsilons:
+        for epsilon in epsilons if name in SOUND or name in (AS_PRINTED, STAR_AS_PRINTED) else (0.1,):
             few = tables[:1] if name in ("BDPT", "DPGDF") else tables
             scores, model = accuracies(few, lambda data, e=epsilon, m=make: m(data, e))
             cells[name][f"{epsilon:g}"] = cell(scores)
@@ -144,9 +144,23 @@ def poisoned_rows(trained: int) -> NDArray[np.int64]:
     return np.round(np.array(privatree_printed.SHARES) * trained).astype(np.int64)
 
 
-def part(name: str) -> Callable[[Scale], Found]:
-    """The tables of one part of the paper's."""
-    return lambda scale: {key[1]: measured(key, scale) for key in RECIPES if key[0] == name}
+def rebuilt(*keys: Key) -> Callable[[Scale], Found]:
+    """All learners on some of the rebuilt tables."""
+    return lambda scale: {key[1]: measured(key, scale) for key in keys}
+
+
+def as_printed(scale: Scale) -> Found:
+    """The noise as printed on all rebuilt tables, five folds each."""
+    found = {}
+    for key in RECIPES:
+        (data,) = tables_of(key, Scale(1, scale.rows))[:1]
+        cells = {f"{epsilon:g}": cell(accuracies([data], partial(_printed_noise, epsilon))[0]) for epsilon in EPSILONS}
+        found[f"{key[0]} {key[1]}"] = {"cells": cells, "spent": {f"{e:g}": spent(data, e) for e in EPSILONS}}
+    return found
+
+
+def _printed_noise(epsilon: float, data: data_sets.Data) -> Any:
+    return noise_as_printed(data, epsilon)
 
 
 def properties(_: Scale) -> Found:
@@ -196,15 +210,74 @@ def printed_claims(_: Scale) -> Found:
     return found
 
 
+def kept_rows(scale: Scale) -> Found:
+    """The paper's rows of seven tables, of which the page of PrivaTree's measurements is the owner."""
+    return privatree_rows.study(scale)
+
+
+def kept_utility(scale: Scale) -> Found:
+    """All learners on UCI's tables, of which the page of PrivaTree's measurements is the owner."""
+    variants, epsilons = tuple(privatree.VARIANTS), scale.epsilons(privatree.EPSILONS)
+    return {
+        task.name: privatree.measured(task, epsilons, scale, variants=variants, baselines=True, peers=False)
+        for task in privatree.TASKS
+        if task.name in UCI
+    }
+
+
+UCI: dict[str, Key] = {
+    "adult": ("UCI", "adult"),
+    "breast_w": ("UCI", "breast-w"),
+    "mushroom": ("UCI", "mushroom"),
+    "nursery_binary": ("UCI", "nursery"),
+    "vote": ("UCI", "vote"),
+}
+ROWS: dict[str, Key] = {
+    "magic_telescope": ("numbers", "MagicTelescope"),
+    "bank": ("numbers", "bank-marketing"),
+    "electricity": ("numbers", "electricity"),
+    "pol": ("numbers", "pol"),
+    "credit_default": ("mixed", "default-of-credit"),
+    "diabetes": ("UCI", "diabetes"),
+    "mushroom": ("UCI", "mushroom"),
+}
+"""The tables of a page of measurements, by their names there."""
+KEPT_NAMES = {
+    "utility": {
+        LIBRARY: "defaults",
+        PAPER: "paper",
+        STAR: "PrivaTree*, public bins",
+        "DiffPrivLib": "random private tree",
+    },
+    "paper_rows": {
+        LIBRARY: "defaults, depth 4",
+        PAPER: "the paper's PrivaTree, made sound",
+        STAR: "the paper's PrivaTree*, made sound",
+    },
+}
 STUDIES = (
     Study(name="properties", run=properties, seeds=0),
     Study(name="printed-claims", run=printed_claims, seeds=0),
-    Study(name="accuracy-numbers", run=part("numbers"), seeds=1),
-    Study(name="accuracy-mixed", run=part("mixed"), seeds=2),
-    Study(name="accuracy-uci", run=part("UCI"), seeds=1),
+    Study(name="paper_rows", run=kept_rows, seeds=3, kept="benchmarks/privatree.json"),
+    Study(name="utility", run=kept_utility, seeds=5, kept="benchmarks/privatree.json"),
+    Study(name="compas", run=rebuilt(("mixed", "compas-two-years")), seeds=2),
+    Study(name="california", run=rebuilt(("numbers", "california"), ("numbers", "default-of-credit")), seeds=1),
+    Study(name="as-printed", run=as_printed, seeds=1),
     Study(name="runtimes", run=runtimes, seeds=1),
 )
-STUDY_OF = {"numbers": "accuracy-numbers", "mixed": "accuracy-mixed", "UCI": "accuracy-uci"}
+GROUPS: dict[str, tuple[Key, ...]] = {
+    "paper_rows": tuple(ROWS.values()),
+    "utility": tuple(UCI.values()),
+    "compas": (("mixed", "compas-two-years"),),
+    "california": (("numbers", "california"), ("numbers", "default-of-credit")),
+}
+"""The tables that a study measures."""
+WORDS = {
+    "paper_rows": "seven tables on the paper's rows",
+    "utility": "UCI data sets",
+    "compas": "compas-two-years",
+    "california": "california and default-of-credit, numbers only",
+}
 
 
 # ------------------------------------------------------------------------------------------------------------ items
@@ -215,96 +288,121 @@ def mean(entry: Mapping[str, Any]) -> Mean:
     return Mean(value=entry["mean"], spread=entry["spread"], count=entry["count"])
 
 
-def _reached(found: Found, name: str, epsilon: float, place: str, ours: str, as_printed: str) -> Reading:
-    printed = {
-        key[1]: row[METHODS.index(place)] for key, row in PRINTED[epsilon].items() if key[0] == name and key in RECIPES
-    }
-    at = f"{epsilon:g}"
+def cells_of(found: Found, study: str, learner: str, epsilon: float) -> dict[Key, Mean]:
+    """Accuracy of a learner on each table of a study, of a kept page's values or of this module's."""
+    means = {}
+    if study in KEPT_NAMES:
+        label = KEPT_NAMES[study].get(learner, f"UNSOUND {learner}")
+        for name, key in (ROWS if study == "paper_rows" else UCI).items():
+            for row in found[name]["rows"] if name in found else ():
+                if row["name"] == label:
+                    (entry,) = (entry for entry in row["cells"] if entry["epsilon"] == epsilon)
+                    count = row.get("splits", found[name].get("splits"))
+                    means[key] = Mean(value=entry["mean"][0], spread=entry["spread"][0], count=count)
+        return means
+    for key in GROUPS[study]:
+        entry = found[key[1]]["cells"].get(learner, {}).get(f"{epsilon:g}")
+        if entry is not None:
+            means[key] = mean(entry)
+    return means
 
-    def cells(learner: str) -> dict[str, Mean]:
-        return {data: mean(found[data]["cells"][learner][at]) for data in printed}
 
-    return reached(printed, cells(ours), higher=True, as_printed=cells(as_printed))
-
-
-def _against(found: Found, epsilon: float, other: str) -> Reading:
-    at = f"{epsilon:g}"
-    names = [data for data, entry in found.items() if other in entry["cells"]]
-    ours = {data: mean(found[data]["cells"][LIBRARY][at]) for data in names}
-    theirs = {data: mean(found[data]["cells"][other][at]) for data in names}
-    return ordered(ours, theirs, higher=True, names=(LIBRARY, other))
+def _reached(found: Found, study: str, epsilon: float, place: str, learner: str) -> Reading:
+    ours = {named(key): value for key, value in cells_of(found, study, learner, epsilon).items()}
+    printed = {named(key): PRINTED[epsilon][key][METHODS.index(place)] for key in GROUPS[study]}
+    return reached({name: printed[name] for name in ours}, ours, higher=True)
 
 
-def printed_text(name: str, epsilon: float, method: str) -> str:
-    """The printed cells of what was rebuilt."""
-    place = METHODS.index(method)
-    return "; ".join(
-        f"{key[1]}: {row[place]}" for key, row in PRINTED[epsilon].items() if key[0] == name and key in RECIPES
+def _noise_as_printed(found: Found, epsilon: float) -> Reading:
+    printed, ours = {}, {}
+    for key in RECIPES:
+        entry = found[f"{key[0]} {key[1]}"]
+        label = f"{named(key)} (costs {entry['spent'][f'{epsilon:g}']:.3g})"
+        printed[label] = PRINTED[epsilon][key][METHODS.index("PrivaTree")]
+        ours[label] = mean(entry["cells"][f"{epsilon:g}"])
+    reading = reached(printed, ours, higher=True)
+    verdict: Verdict = "holds with less noise" if reading.verdict == "holds" else "does not hold"
+    return Reading(ours="", as_printed=reading.ours, verdict=verdict)
+
+
+def named(key: Key) -> str:
+    """A table's name, with its part where there are two."""
+    return f"{key[1]} ({key[0]})" if key[1] == "default-of-credit" else key[1]
+
+
+def _against(found: Found, study: str, other: str) -> Reading:
+    theirs = cells_of(found, study, other, 0.1)
+    ours = cells_of(found, study, LIBRARY, 0.1)
+    names = {key: named(key) for key in theirs}
+    return ordered(
+        {name: ours[key] for key, name in names.items()},
+        {name: theirs[key] for key, name in names.items()},
+        higher=True,
+        names=(LIBRARY, other),
     )
 
 
+def printed_text(keys: Sequence[Key], epsilon: float, method: str) -> str:
+    """Printed cells of some tables."""
+    place = METHODS.index(method)
+    return "; ".join(f"{named(key)}: {PRINTED[epsilon][key][place]}" for key in keys)
+
+
+KINDS = (
+    ("", "PrivaTree", LIBRARY, "this library's splits at the stated epsilon"),
+    (", the same algorithm", "PrivaTree", PAPER, "the paper's algorithm with the noise that the stated epsilon needs"),
+    (", PrivaTree*", "PrivaTree*", STAR, "even public bins instead of exact quantiles, so that no run leaks"),
+)
+
+
 def accuracy_items() -> tuple[Item, ...]:
-    """Tables II, VI and VII: a row for each part of the table, and what they say of other trees."""
+    """Tables II, VI and VII: a row for each group of tables and algorithm."""
     found = []
-    for epsilon, name in itertools.product((0.1, 0.01, 1.0), PARTS):
-        differing = "; ".join(f"{key[1]}: {why}" for key, why in DIFFERENCES.items() if key[0] == name)
-        note = f" Stand-ins: {differing}." if differing else ""
+    for epsilon, study, (label, method, learner, words) in itertools.product((0.1, 0.01, 1.0), GROUPS, KINDS):
+        differing = "; ".join(f"{key[1]}: {why}" for key, why in DIFFERENCES.items() if key in GROUPS[study])
         found.append(
             Item(
-                number=f"Table {TABLE_OF[epsilon]}, {PARTS[name]}",
-                says=f"Accuracy of PrivaTree at epsilon {epsilon:g}, depth 4, five folds.",
-                printed=printed_text(name, epsilon, "PrivaTree"),
-                sentence="Sound: this library's splits at the stated epsilon. As printed: the paper's algorithm "
-                f"with its own noise, which costs more than is stated (Theorem 3).{note}",
-                study=STUDY_OF[name],
-                read=lambda found, n=name, e=epsilon: _reached(found, n, e, "PrivaTree", LIBRARY, AS_PRINTED),
+                number=f"Table {TABLE_OF[epsilon]}, {WORDS[study]}{label}",
+                says=f"Accuracy of {method} at epsilon {epsilon:g}, depth 4, five folds.",
+                printed=printed_text(GROUPS[study], epsilon, method),
+                sentence=f"Sound: {words}." + (f" Stand-ins: {differing}." if differing else ""),
+                study=study,
+                read=partial(_reached, study=study, epsilon=epsilon, place=method, learner=learner),
                 errata=("errata-privatree-composition",),
             )
         )
-        found.append(
-            Item(
-                number=f"Table {TABLE_OF[epsilon]}, {PARTS[name]}: the same algorithm",
-                says=f"The paper's own algorithm at epsilon {epsilon:g}.",
-                printed=printed_text(name, epsilon, "PrivaTree"),
-                sentence="Sound: the paper's histograms and quantiles with the noise that the stated epsilon needs.",
-                study=STUDY_OF[name],
-                read=lambda found, n=name, e=epsilon: _reached(found, n, e, "PrivaTree", PAPER, AS_PRINTED),
-                errata=("errata-privatree-composition",),
-            )
+    found += [
+        Item(
+            number=f"Table {TABLE_OF[epsilon]}, the noise as printed",
+            says=f"Accuracy of PrivaTree at a stated epsilon of {epsilon:g}, with what this noise really costs.",
+            printed=printed_text(tuple(RECIPES), epsilon, "PrivaTree"),
+            sentence="Each feature has the budget of Equations 7 to 10; in brackets what all of them cost together.",
+            study="as-printed",
+            read=partial(_noise_as_printed, epsilon=epsilon),
+            errata=("errata-privatree-composition",),
         )
-        found.append(
-            Item(
-                number=f"Table {TABLE_OF[epsilon]}, {PARTS[name]}: PrivaTree*",
-                says=f"PrivaTree*, whose bins are not private, at epsilon {epsilon:g}.",
-                printed=printed_text(name, epsilon, "PrivaTree*"),
-                sentence="Ours has even public bins instead of exact quantiles, so that no run leaks.",
-                study=STUDY_OF[name],
-                read=lambda found, n=name, e=epsilon: _reached(found, n, e, "PrivaTree*", STAR, STAR_AS_PRINTED),
-                errata=("errata-privatree-composition",),
-            )
-        )
+        for epsilon in (0.1, 0.01, 1.0)
+    ]
     return tuple(found)
 
 
 def order_items() -> tuple[Item, ...]:
-    """The library's trees beside each private tree of the tables, on the rebuilt rows."""
+    """The library's trees beside each private tree of the tables."""
     found = []
-    for name, other in itertools.product(PARTS, ("DiffPrivLib", "BDPT", "DPGDF")):
-        if name == "numbers" and other == "DPGDF":
+    for study, other in itertools.product(("utility", "compas", "california"), ("DiffPrivLib", "BDPT", "DPGDF")):
+        if study == "california" and other == "DPGDF":
             continue
+        place = METHODS.index(other)
+        keys = [key for key in GROUPS[study] if TABLE_II[key][place] != "-"]
         found.append(
             Item(
-                number=f"Table II, {PARTS[name]}: order, {other}",
+                number=f"Table II, {WORDS[study]}: order, {other}",
                 says=f"PrivaTree outperforms {other} on most data sets, or performs similarly, at epsilon .1.",
-                printed="; ".join(
-                    f"{key[1]}: {row[5]} / {row[METHODS.index(other)]}"
-                    for key, row in TABLE_II.items()
-                    if key[0] == name and key in RECIPES
-                ),
-                sentence="Sound splits at the stated epsilon beside ours of its tree, written from its paper"
+                printed="; ".join(f"{named(key)}: {TABLE_II[key][5]} / {TABLE_II[key][place]}" for key in keys),
+                sentence="Sound splits at the stated epsilon beside this library's copy of the other tree, by its paper"
                 + ("." if other == "DiffPrivLib" else ", which is not private at what it claims."),
-                study=STUDY_OF[name],
-                read=lambda found, o=other: _against(found, 0.1, o),
+                study=study,
+                read=partial(_against, study=study, other=other),
             )
         )
     return tuple(found)
@@ -322,7 +420,7 @@ def _properties(found: Found) -> Reading:
             wrong.append(name)
     differing = f" [other than printed: {', '.join(wrong)}]" if wrong else ""
     expected = {key[1] for key in DIFFERENCES}
-    verdict = "holds" if set(wrong) <= expected else "does not hold"
+    verdict: Verdict = "holds" if set(wrong) <= expected else "does not hold"
     return Reading(ours="; ".join(ours) + differing, verdict=verdict)
 
 
