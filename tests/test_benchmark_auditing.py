@@ -58,6 +58,24 @@ def test_algorithm_6_loses_more_with_every_query(queries, printed):
     assert round(exact.log_ratio(*laws), 3) == printed
 
 
+def test_what_a_test_of_the_best_event_of_algorithm_6_can_show():
+    """The page's figures: 2,000,000 outputs of an uneven coin, the exact bound in the mean over what may be counted."""
+    first, second = (exact.every_pattern(answers, 2.0, 2.0) for answers in SPREAD)
+    order = np.argsort(second / first)
+    shown = []
+    for size in (1, 11):  # the likeliest pattern, and its ten neighbours
+        p, q = first[order[:size]].sum(), second[order[:size]].sum()
+        found = []
+        for coin in np.arange(1, 16) / 16.0:
+            counts = np.round(stats.poisson(2e6 * (1.0 - coin) * q).ppf(np.arange(0.05, 1.0, 0.1)))
+            least = stats.beta.ppf(0.05, 2e6 * coin * p, counts + 1.0)
+            found.append(np.mean(np.log(least / (1.0 - least))) - math.log(coin / (1.0 - coin)))
+        shown.append((math.log(p / q), max(found)))
+    (rarest, most), (neighbours, with_them) = shown
+    assert (round(rarest, 2), round(neighbours, 2)) == (4.49, 3.67)
+    assert (round(most, 2), round(with_them, 2)) == (3.87, 3.55)
+
+
 @pytest.mark.parametrize(("epsilon", "printed"), [(1, 0.1419), (2, 0.0522), (3, 0.0192), (5, 0.0026)])
 def test_an_average_with_an_exact_count_has_no_epsilon(epsilon, printed):
     assert round(exact.laplace_scales_delta(epsilon), 4) == printed
