@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -168,10 +169,16 @@ def draw_figure_4(found: Mapping[str, Any]) -> Any:
     return figure
 
 
+def backdoor(scale: Scale) -> Found:
+    """The backdoor at the stated epsilons, of which the page of poisoned rows is the owner."""
+    return {"28 x 28 pixels": poisoning.backdoor(1, scale, poisoning.private_tree)}
+
+
 STUDIES = (
     Study(name="figure-1", run=figure_1, seeds=1, draw=draw_figure_1),
     Study(name="figure-2", run=figure_2, seeds=10, draw=draw_figure_2),
     Study(name="figure-4", run=figure_4, seeds=10, draw=draw_figure_4),
+    Study(name="backdoor", run=backdoor, seeds=10, kept="benchmarks/poisoning.json"),
     Study(name="certified", run=certified, seeds=1, kept="benchmarks/privatree.json"),
 )
 
@@ -220,9 +227,22 @@ def _ensemble(found: Found) -> Reading:
     return ordered(least, trees, higher=True, names=("DPA at 1 %", "PrivaTree at 1 %, printed"))
 
 
+def _stored_rates(found: Found, epsilon: float | None) -> list[Mean]:
+    entry = found["28 x 28 pixels"]
+    (row,) = (row for row in entry["rows"] if row["epsilon"] == epsilon)
+    pairs = zip(row["success"], row["spread"], strict=True)
+    return [Mean(value=value, spread=spread, count=entry["splits"]) for value, spread in pairs]
+
+
 def _figure_4_tree(found: Found) -> Reading:
-    rates = found["learners"]["not private"]["success"]
-    return reached({"one poisoned row": ".95"}, {"one poisoned row": mean(rates[1])}, higher=True)
+    return reached({"one poisoned row": ".95"}, {"one poisoned row": _stored_rates(found, None)[1]}, higher=True)
+
+
+def _figure_4_stated(found: Found, epsilon: float) -> Reading:
+    names = [f"{share:.2%} of 1,481 rows" for share in poisoning.SHARES]
+    return reached(
+        dict.fromkeys(names, ".20"), dict(zip(names, _stored_rates(found, epsilon), strict=True)), higher=False
+    )
 
 
 def _figure_4_rates(found: Found, epsilon: str) -> Reading:
@@ -311,7 +331,7 @@ def figure_items() -> tuple[Item, ...]:
             says="With .01 % of 11,200 rows poisoned, which is one, a regular tree has a success rate of almost 100 %.",
             printed="almost 100%",
             sentence="One row of 1,481, judged as at least .95. MNIST has 2,115 zeros and ones here.",
-            study="figure-4",
+            study="backdoor",
             read=_figure_4_tree,
         ),
         *(
@@ -325,6 +345,17 @@ def figure_items() -> tuple[Item, ...]:
                 read=lambda found, e=epsilon: _figure_4_rates(found, e),
             )
             for epsilon in ("0.1", "0.01")
+        ),
+        *(
+            Item(
+                number=f"Figure 4, stated epsilon {epsilon:g}",
+                says="PrivaTrees stay at a success rate of under 20 % for the entire range, up to 1 % of the rows.",
+                printed="under 20%",
+                sentence="At the stated epsilon on 1,481 rows, not 11,200: less epsilon times rows than in the paper.",
+                study="backdoor",
+                read=partial(_figure_4_stated, epsilon=epsilon),
+            )
+            for epsilon in (0.1, 0.01)
         ),
         Item(
             number="Headline: clean accuracy on MNIST",
