@@ -23,10 +23,7 @@ from benchmarks.reproduce.items import Found, Study
 from benchmarks.utility import Scale
 
 SEEDS = 5
-EPSILONS = (1.0, 2.0, 4.0, 10.0)
 FEW = (1.0, 10.0)
-MINIMUM = 50.0
-"""The paper's, for tables of up to a hundred thousand rows."""
 PAPER = {**dpxgboost.PAPER, "n_jobs": 1}
 
 
@@ -60,22 +57,13 @@ def leaves(scale: Scale) -> Found:
     return {"electricity": paired.compared(dpxgboost.SYSTEM, "electricity", own, FEW, scale)}
 
 
-def table(scale: Scale) -> Found:
-    """Figure 4: error against epsilon, sound and by the paper's own noise."""
-    own: dict[str, Scored] = {
-        "DP-XGBoost": Method(dpxgboost.SYSTEM, PAPER),
-        "UNSOUND: as printed": AsPrinted(min_child_weight=MINIMUM),
-    }
-    return {name: paired.compared(dpxgboost.SYSTEM, name, own, EPSILONS, scale) for name in ("abalone", "adult")}
-
-
 def beside(scale: Scale) -> Found:
     """Figures 5 and 6: beside DPBoost, both sound."""
     own = {
         "DP-XGBoost": Method(dpxgboost.SYSTEM, PAPER),
         "DPBoost": Method(dpboost.SYSTEM, {"preset": "paper"}),
     }
-    return {name: paired.compared(dpxgboost.SYSTEM, name, own, FEW, scale) for name in ("abalone", "adult")}
+    return {name: paired.compared(dpxgboost.SYSTEM, name, own, FEW, scale) for name in ("abalone",)}
 
 
 def whole_synthetic(scale: Scale) -> Found:
@@ -104,7 +92,6 @@ def systems(scale: Scale) -> Found:
 STUDIES = (
     Study(name="figure1", run=sketch, seeds=SEEDS, draw=drawing.bins),
     Study(name="figure2", run=leaves, seeds=SEEDS, draw=paired.draw),
-    Study(name="figure4", run=table, seeds=SEEDS, draw=paired.draw),
     Study(name="beside", run=beside, seeds=SEEDS, draw=paired.draw),
     Study(name="whole-synthetic", run=whole_synthetic, seeds=1),
     Study(name="utility", run=utility, seeds=SEEDS, kept="benchmarks/dpxgboost.json"),
