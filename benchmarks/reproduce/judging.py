@@ -1,7 +1,8 @@
 """Rules that turn measured values into a verdict. Each is a function, so that no verdict is written by hand.
 
 A printed figure is *reached* where ours is at least as good within half a unit of its last digit and two standard
-errors of our mean. A cost is *covered* where what is claimed is at least the exact one, relative slack 1e-9.
+errors: of our mean, and of the printed one where the paper has its error. A cost is *covered* where what is claimed is
+at least the exact one, relative slack 1e-9.
 """
 
 import json
@@ -55,10 +56,11 @@ def last_digit(printed: str) -> float:
 
 
 def is_reached(printed: str, ours: Mean, *, higher: bool) -> bool:
-    """Whether ours is at least as good as a printed figure."""
+    """Whether ours is at least as good as a printed figure, which may have its standard error: ".747 ± .008"."""
     sign = 1.0 if higher else -1.0
-    slack = 0.5 * last_digit(printed) * (1.0 + SLACK) + ERRORS * ours.error
-    return sign * (ours.value - float(printed.rstrip("%"))) >= -slack
+    figure, _, error = printed.partition(" ± ")
+    slack = 0.5 * last_digit(figure) * (1.0 + SLACK) + ERRORS * math.hypot(ours.error, float(error or 0.0))
+    return sign * (ours.value - float(figure.rstrip("%"))) >= -slack
 
 
 def reached(

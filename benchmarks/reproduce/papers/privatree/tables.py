@@ -15,7 +15,18 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks import data_sets, privatree, privatree_printed, privatree_rows
 from benchmarks.baselines import BDPT, DEPTH, DPGDF, RandomTree
 from benchmarks.measuring import FOLDS, coded
-from benchmarks.privatree_printed import METHODS, TABLE_II, TABLE_IV, TABLE_V, TABLE_VI, TABLE_VII, Key
+from benchmarks.privatree_printed import (
+    ERRORS_II,
+    ERRORS_VI,
+    ERRORS_VII,
+    METHODS,
+    TABLE_II,
+    TABLE_IV,
+    TABLE_V,
+    TABLE_VI,
+    TABLE_VII,
+    Key,
+)
 from benchmarks.privatree_recipes import DIFFERENCES, RECIPES
 from benchmarks.reproduce.items import Found, Item, Reading, Study, Verdict
 from benchmarks.reproduce.judging import Mean, ordered, reached
@@ -27,6 +38,7 @@ from ledgerwood.verification.attacks import poisoning
 
 EPSILONS = (0.01, 0.1, 1.0)
 PRINTED: Mapping[float, Mapping[Key, tuple[str, ...]]] = {0.01: TABLE_VI, 0.1: TABLE_II, 1.0: TABLE_VII}
+PRINTED_ERRORS: Mapping[float, Mapping[Key, tuple[str, ...]]] = {0.01: ERRORS_VI, 0.1: ERRORS_II, 1.0: ERRORS_VII}
 TABLE_OF = {0.01: "VI", 0.1: "II", 1.0: "VII"}
 LIBRARY, PAPER, STAR = "library", "paper, sound", "PrivaTree*, sound"
 AS_PRINTED, STAR_AS_PRINTED = "paper, noise as printed", "PrivaTree*, noise as printed"
@@ -307,9 +319,15 @@ def cells_of(found: Found, study: str, learner: str, epsilon: float) -> dict[Key
     return means
 
 
+def printed_cell(key: Key, epsilon: float, method: str) -> str:
+    """PrivaTree's or PrivaTree*'s printed accuracy with its standard error."""
+    error = PRINTED_ERRORS[epsilon][key][("PrivaTree*", "PrivaTree").index(method)]
+    return f"{PRINTED[epsilon][key][METHODS.index(method)]} ± {error}"
+
+
 def _reached(found: Found, study: str, epsilon: float, place: str, learner: str) -> Reading:
     ours = {named(key): value for key, value in cells_of(found, study, learner, epsilon).items()}
-    printed = {named(key): PRINTED[epsilon][key][METHODS.index(place)] for key in GROUPS[study]}
+    printed = {named(key): printed_cell(key, epsilon, place) for key in GROUPS[study]}
     return reached({name: printed[name] for name in ours}, ours, higher=True)
 
 
@@ -318,7 +336,7 @@ def _noise_as_printed(found: Found, epsilon: float) -> Reading:
     for key in RECIPES:
         entry = found[f"{key[0]} {key[1]}"]
         label = f"{named(key)} (costs {entry['spent'][f'{epsilon:g}']:.3g})"
-        printed[label] = PRINTED[epsilon][key][METHODS.index("PrivaTree")]
+        printed[label] = printed_cell(key, epsilon, "PrivaTree")
         ours[label] = mean(entry["cells"][f"{epsilon:g}"])
     reading = reached(printed, ours, higher=True)
     verdict: Verdict = "holds with less noise" if reading.verdict == "holds" else "does not hold"
@@ -344,8 +362,7 @@ def _against(found: Found, study: str, other: str) -> Reading:
 
 def printed_text(keys: Sequence[Key], epsilon: float, method: str) -> str:
     """Printed cells of some tables."""
-    place = METHODS.index(method)
-    return "; ".join(f"{named(key)}: {PRINTED[epsilon][key][place]}" for key in keys)
+    return "; ".join(f"{named(key)}: {printed_cell(key, epsilon, method)}" for key in keys)
 
 
 KINDS = (
