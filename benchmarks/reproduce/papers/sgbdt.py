@@ -8,8 +8,8 @@ PAPER = Paper(
     title="S-GBDT: Frugal Differentially Private Gradient Boosting Decision Trees",
     source="Kirschte, Peinemann, Stock, Cotrini, Mohammadi, arXiv:2309.12041",
     about=(
-        "Data: Abalone (4,177 rows) and Adult (48,842 rows), with public bounds; delta 5e-8 where the paper "
-        "states none (it is the authors' code's). One of five folds of each seed is held out, with secure noise "
+        "Data: Abalone (4,177 rows) and Adult (its 45,222 complete rows), with public bounds; delta 5e-8 where the "
+        "paper states none (it is the authors' code's). One of five folds of each seed is held out, with secure noise "
         "throughout; the first fold of each seed, unless a row says otherwise. As in the paper, the best of a few"
         " settings is chosen on the held-out rows, for S-GBDT and for DPBoost alike; that choice is not private, "
         "and is no part of epsilon. Points of the figures are not printed as numbers: where the text names values"

@@ -32,11 +32,15 @@ STUDIES = tuple(
 )
 
 
-def within(*also: tuple[str, str]) -> Callable[[Found], Reading]:
-    """A reading: no exact value exceeds its printed bound; `also` are further stored values and their names."""
+def within(*also: tuple[str, str], equal: bool = False) -> Callable[[Found], Reading]:
+    """A reading: no exact value exceeds its printed bound; `also` are further stored values and their names.
+
+    With `equal` none is below it, either.
+    """
 
     def read(found: Found) -> Reading:
-        holds: Verdict = "holds" if found["largest"] <= 1.0 + SLACK else "does not hold"
+        inside = found["largest"] <= 1.0 + SLACK and (not equal or found["smallest"] >= 1.0 - SLACK)
+        holds: Verdict = "holds" if inside else "does not hold"
         more = "".join(f"; {name} {text(found[key], 4)}" for key, name in also)
         return Reading(
             ours=f"exact / printed at most {text(found['largest'], 4)} in {found['cases']} cases{more}", verdict=holds
@@ -107,7 +111,7 @@ GUARANTEES = (
             "exchanged)."
         ),
         study="renyi-integrals",
-        read=within(("smallest", "and at least")),
+        read=within(("smallest", "and at least"), equal=True),
         errata=("errata-sgbdt-misprints",),
     ),
     Item(
