@@ -18,5 +18,5 @@ PAPER = Paper(
     about=ABOUT.replace("\n", " "),
     studies=(dpboost_theorems.STUDY, *dpboost_figures.STUDIES),
     items=(*dpboost_theorems.ITEMS, *dpboost_rows.ITEMS),
-    numbered={"Theorem": 8, "Lemma": 2, "Corollary": 2, "Algorithm": 2, "Table": 3, "Figure": 8},
+    numbered={"Definition": 2, "Theorem": 8, "Lemma": 2, "Corollary": 2, "Algorithm": 2, "Table": 3, "Figure": 8},
 )

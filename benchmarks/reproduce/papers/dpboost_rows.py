@@ -68,7 +68,10 @@ def less_by_ten(found: Found) -> Reading:
 
 
 def close_to_plain(found: Found) -> Reading:
-    """DPBoost is close to what is not private: within 3 points, or a tenth of the RMSE, at some budget of each set."""
+    """DPBoost is close to what is not private: within 3 points, or a tenth of the RMSE, at some budget of each set.
+
+    "In many cases" is neither shown nor refuted by some of two sets out of ten.
+    """
     cells, near = [], []
     for name, entry in found.items():
         own, plain = means(entry["methods"]["DPBoost"], entry), entry["not private"]["mean"]
@@ -76,7 +79,8 @@ def close_to_plain(found: Found) -> Reading:
         best = min(own, key=lambda point: own[point].value)
         near.append(own[best].value - judging.ERRORS * own[best].error <= plain + margin)
         cells.append(f"{name}: {own[best]} at {best}, not private {text(plain)}")
-    return Reading(ours="; ".join(cells), verdict="holds" if all(near) else "does not hold")
+    verdict: Verdict = "holds" if all(near) else "cannot be judged" if any(near) else "does not hold"
+    return Reading(ours=f"{'; '.join(cells)} [close: {sum(near)} of {len(near)}]", verdict=verdict)
 
 
 def stable(found: Found) -> Reading:
@@ -216,13 +220,13 @@ def whole_seconds(found: Found) -> Reading:
     return Reading(ours="; ".join(cells), verdict="does not hold" if any(slow) else "holds")
 
 
-def left_out(name: str, most: float) -> Read:
-    """Table 3: the share of rows that filtering leaves out, over the trees."""
+def left_out(name: str, most: float, least: float = 0.0) -> Read:
+    """Table 3: the share of rows that filtering leaves out, over the trees, at budgets from `least` on."""
 
     def read(found: Found) -> Reading:
         own = found[name]
         cells = "; ".join(f"eps {float(e):g}: {v['mean']:.2%}, at most {v['most']:.2%}" for e, v in own.items())
-        holds = all(values["mean"] <= most for values in own.values())
+        holds = all(values["mean"] <= most for epsilon, values in own.items() if float(epsilon) >= least)
         return Reading(ours=cells, verdict="holds" if holds else "does not hold")
 
     return read
@@ -254,6 +258,7 @@ def budgets(figure: int, trees: int, sets: tuple[tuple[str, str], ...]) -> tuple
                 study=study,
                 read=above(name, "PARA", "SEQ") if figure == 2 else stored_above(name, "para", "seq"),
                 sentence=sentence,
+                errata=("claims-dpboost",) if figure == 2 and own == "adult" else (),
             )
             for own, name in sets
         ),
@@ -266,6 +271,15 @@ def budgets(figure: int, trees: int, sets: tuple[tuple[str, str], ...]) -> tuple
             )
             for own, name in HAD
             if (own, name) not in sets
+        ),
+        *(
+            Item(
+                number=f"Figure {figure}, synthetic sets",
+                says="The same on synthetic_cls and synthetic_reg, 1,000,000 x 400.",
+                printed=claims[5],
+                sentence="Not measured: enough fits of this size for an order take hours here.",
+            )
+            for _ in range(figure != 2)
         ),
         Item(
             number=f"Figure {figure}, six other sets",
@@ -293,8 +307,8 @@ def curves(figure: int, trees: int) -> tuple[Item, ...]:
             study="convergence",
             read=grows_better(f"paper, ensembles of {trees}"),
             sentence="Each ensemble adds leaf noise, and after the first few it adds more noise than it explains. "
-            "Abalone is "
-            "not among the figure's five sets, of which only adult can be had.",
+            "Neither set is among the figure's five, of which only adult can be had."
+            + ("" if figure == 3 else " The appendix prints no budget; 5 an ensemble, as in figure 3, would be more."),
             errata=("claims-dpboost",),
         ),
         Item(
@@ -377,8 +391,9 @@ ITEMS = (
         says="Share of rows that filtering leaves out.",
         printed="0 (1 of 800,000 rows)",
         study="table3",
-        read=left_out("synthetic_regression", 0.005),
-        sentence="At 100,000 x 40; at most half a percent counts as none, since noise decides which rows are left out.",
+        read=left_out("synthetic_regression", 0.00005, 4.0),
+        sentence="At 100,000 x 40; its epsilon is not printed. None, to the table's two decimals, from epsilon 4 on, "
+        "where it is judged; some at 1, where the noise of leaves makes large gradients.",
     ),
     Item(
         number="Table 3, YearPredictionMSD",
@@ -454,7 +469,8 @@ ITEMS = (
         printed="quite close",
         study="figure2",
         read=close_to_plain,
-        sentence="Within three points, or a tenth of the RMSE, at the best budget of 1 to 10.",
+        sentence="Within three points, or a tenth of the RMSE, at the best budget of 1 to 10. Two sets, one of them "
+        "close, do not decide what is true of many of ten.",
     ),
     Item(
         number="Headline: the variance is close to zero",

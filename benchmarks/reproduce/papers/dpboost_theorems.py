@@ -239,6 +239,23 @@ def two_levels(found: Found) -> Reading:
 
 ITEMS = (
     Item(
+        number="Definition 1",
+        says="epsilon-differential privacy, for data sets that differ in a single record.",
+        printed="Pr[f(D) in O] <= e^epsilon Pr[f(D') in O]",
+        study="theorems",
+        read=loss("sequence"),
+        sentence="Read as one row more or less, as its proofs do; for a replaced row a leaf changes by more than Lemma "
+        "2 says. All sets of outputs of eight randomised responses.",
+    ),
+    Item(
+        number="Definition 2",
+        says="Sensitivity: the largest L1 distance of a function's values.",
+        printed="max |f(D) - f(D')|_1",
+        study="theorems",
+        read=change("leaf"),
+        sentence="Of leaves, by a search over all sums: what Lemma 2 states.",
+    ),
+    Item(
         number="Theorem 1",
         says="The Laplace mechanism of scale sensitivity / epsilon provides epsilon.",
         printed="epsilon",

@@ -19,5 +19,5 @@ PAPER = Paper(
     about=ABOUT.replace("\n", " "),
     studies=(dpxgboost_equations.STUDY, *dpxgboost_figures.STUDIES),
     items=(*dpxgboost_equations.ITEMS, *dpxgboost_rows.ITEMS),
-    numbered={"Algorithm": 1, "Figure": 6},
+    numbered={"Equation": 7, "Algorithm": 1, "Figure": 6},
 )

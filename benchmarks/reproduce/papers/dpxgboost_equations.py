@@ -214,6 +214,12 @@ ITEMS = (
         sentence="They sum to the tree's epsilon, and the sampled trees to the budget.",
     ),
     Item(
+        number="Equation 1",
+        says="The regularised objective: the sum of losses, and of the trees' penalties.",
+        printed="a sum",
+        sentence="It defines what equations 2 and 3 minimise, and states no value.",
+    ),
+    Item(
         number="Equation 2",
         says="The second-order objective, for the squared loss the loss itself.",
         printed="equal",

@@ -225,6 +225,14 @@ def fact_items() -> tuple[Item, ...]:
     """Definitions and facts of section 2."""
     return (
         Item(
+            number="Definition 2.1",
+            says="The privacy loss: the log ratio of the densities at an output.",
+            printed="log of p_M(x)(X) / p_M(x')(X)",
+            sentence="The moment of this loss is the divergence of Gaussian noise, by quadrature.",
+            study="facts",
+            read=lambda found: covered(1.0, found["gaussian"], what="moment by quadrature over tau, largest"),
+        ),
+        Item(
             number="Definition 2.2",
             says="(epsilon, delta) in terms of the privacy loss of Definition 2.1: P(L >= epsilon) <= delta.",
             printed="P(L >= epsilon)",
@@ -352,7 +360,8 @@ def items() -> tuple[Item, ...]:
         ),
         Item(
             number="Table 1, C3",
-            says="kappa_c = 0 for uniform and log candidates, and for iterative hessians with histograms; else s m.",
+            says="kappa_c = 0 for uniform and log candidates, and for iterative hessians with histograms; s m for s "
+            "rounds of them with totally random splits.",
             printed="0; s m",
             sentence="A round is one query for each feature.",
             study="queries",
