@@ -18,6 +18,7 @@ from ledgerwood.accounting.adjacency import Adjacency, Budget
 from ledgerwood.accounting.events import Composed, Parallel, Repeated
 from ledgerwood.accounting.splitting import Share, split
 from ledgerwood.curator import MAX_DAMPING, STEP, GridlessGains, Loss
+from ledgerwood.curator.queries.splits.tests import weights_of_tests
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.references import Reference, systems
@@ -52,7 +53,9 @@ class DPBoostPlan(AbstractGreedyPlan):
         assignment: share of tree t = 0, 1, ... of an ensemble, one independent draw a row: "geometric", eta (1 - eta)^t
             over their sum; "halving", 2^-(t + 1), the rest in no tree. A tree alone has all rows.
         candidates: "grid", each border a candidate; or "gridless", for many thousands of bins, at a cost per row and
-            not per candidate, every feature weighing the same.
+            not per candidate, with a public weight for each feature.
+        numeric_weight: r of Algorithm 3 of S-GBDT's paper, of "gridless": what all thresholds of a feature weigh
+            together in the choice, where a category's test of equality weighs 1; None: all features weigh the same.
         leaf_share: share of a tree's epsilon for its leaves; the levels divide the rest evenly.
         geometric_clipping: tree t = 1, 2, ... of an ensemble has its ratios clipped to clip (1 - eta)^(t-1) ("ratio").
         max_delta_step: largest absolute leaf value before the learning rate; None for no limit. Post-processing, ours.
@@ -64,6 +67,9 @@ class DPBoostPlan(AbstractGreedyPlan):
     trees_per_ensemble: Annotated[int, Count("trees")]
     assignment: Assignment
     candidates: CandidateKind
+    numeric_weight: (
+        Annotated[float, Real("tests of equality", low=2.0**-20, high=2.0**20, holds_low=True, holds_high=True)] | None
+    ) = None
     leaf_share: Annotated[float, share("share of a tree")]
     geometric_clipping: bool
     reg_lambda: Annotated[float, Real("rows", low=STEP, high=MAX_DAMPING, holds_low=True, holds_high=True)]
@@ -72,6 +78,11 @@ class DPBoostPlan(AbstractGreedyPlan):
     def _require_whole(self) -> None:
         if min(self.n_estimators, self.trees_per_ensemble) > MAX_GROUPS:
             raise _validate.fail("trees_per_ensemble", self.trees_per_ensemble, f"at most {MAX_GROUPS}", "trees")
+        if self.numeric_weight is not None and self.candidates != "gridless":
+            raise InvalidParameter(
+                f"numeric_weight={self.numeric_weight} weighs the features of the grid-less choice: "
+                "set candidates='gridless', or leave it None"
+            )
         if self.leaf_release == "sums" and self.geometric_clipping:
             raise InvalidParameter(
                 "geometric_clipping=True clips the leaf's ratio, and leaf_release='sums' does not have one"
@@ -146,12 +157,15 @@ class DPBoostPlan(AbstractGreedyPlan):
         """Returns the tests that a node may make, by the schema's cells; None at depth 0.
 
         Raises:
-            InvalidParameter: features that cannot be split, or too many candidates for the depth.
+            InvalidParameter: features that cannot be split, or too many candidates for the depth, or too many points
+                by their weights.
         """
         if not self.max_depth:
             return None
         found: Candidates = SplitTests.every(cells) if self.candidates == "grid" else tuple(cells)
         require_levels(found, depth=self.max_depth)
+        if self.candidates == "gridless":
+            weights_of_tests(cells, self.numeric_weight)
         return found
 
     @property

@@ -78,7 +78,10 @@ def train_tree(
         assert candidates is not None  # of a plan with levels
         # Lines 5 to 10, of all nodes of the level at once: their gains, in the curator, and a private choice of each.
         purpose = f"splits of {name}, level {level + 1}"
-        structure = plan.deeper(structure, candidates, ensemble, round_, purpose=purpose, positive=positive)
+        structure = plan.deeper(
+            structure, candidates, ensemble, round_,
+            purpose=purpose, positive=positive, numeric_weight=plan.numeric_weight,
+        )  # fmt: skip
     # Lines 11 to 14, of all leaves at once: gradients filtered, summed, clipped, with noise, in the curator.
     released = plan.released_leaves(
         structure, ensemble, round_, place=place, purpose=f"leaves of {name}", positive=positive
@@ -106,6 +109,7 @@ class AbstractDPBoost(AbstractGreedyEstimator):
     geometric_clipping: bool | None = None
     max_delta_step: float | Literal["off"] | None = None
     candidates: CandidateKind | None = None
+    numeric_weight: float | None = None
 
     def make_plan(self, schema: Schema | TypedColumns) -> DPBoostPlan:
         """See `AbstractTrainer.make_plan`."""

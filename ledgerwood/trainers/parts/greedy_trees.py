@@ -144,6 +144,7 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
         *,
         purpose: str,
         positive: int | None = None,
+        numeric_weight: float | None = None,
     ) -> TreeStructure:
         """The tree with one level more: each node's test by the exponential mechanism on its gain.
 
@@ -154,6 +155,7 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
             round_: holds one `split_event` for it.
             purpose: printable text of one line.
             positive: the class that is told from all others, of several.
+            numeric_weight: of candidates that are cells, as in `GridlessGains`.
         """
         if isinstance(candidates, SplitTests):
             tests = SplitGains(
@@ -164,6 +166,7 @@ class AbstractGreedyPlan(AbstractBoostedPlan, AbstractEpsilonPlan):
         query = GridlessGains(
             structure=structure, cells=candidates, ensemble=ensemble, loss=self.loss, clip=self.clip,
             damping=self.reg_lambda, large_gradients=self.large_gradients, positive=positive,
+            numeric_weight=numeric_weight,
         )  # fmt: skip
         return structure.deeper(round_.select(query, self.gridless_mechanism, purpose=purpose).value)
 

@@ -538,9 +538,40 @@ class Mutable(FeatureCells):  # type: ignore[misc]
     __slots__ = ()
 
 
+@pytest.mark.parametrize("numeric_weight", [2.0**-20, 0.3, 1.0, 7.5, 2.0**20])
+@pytest.mark.parametrize("fine", [5, 4_000])
+def test_a_feature_with_thresholds_weighs_what_it_is_given_where_a_category_weighs_1(numeric_weight, fine):
+    cells = (
+        FeatureCells(ordered=fine, equality=()),
+        FeatureCells(ordered=fine // 2, equality=(fine,)),  # its value may be missing
+        FeatureCells(ordered=0, equality=(0, 1, 2)),
+    )
+    query = asked(cells=cells, numeric_weight=numeric_weight)
+    parts, points = query.parts, query.points
+    assert points.totals.tolist() == [sum(parts.weight * (points.stop - points.first)[:, 0])]
+    feature_points = np.zeros(3)
+    np.add.at(feature_points, parts.feature, parts.weight * (points.stop - points.first)[:, 0])
+    category = feature_points[2] / 3
+    assert feature_points[:2] / category == pytest.approx([numeric_weight] * 2, rel=1 / 64)
+    # What is chosen is the exponential mechanism's over all tests, each with its feature's weight.
+    if fine > 5 or not 0.1 < numeric_weight < 10.0:  # it looks at point after point
+        return
+    table = table_of([((0, 1, 2), 0.5), ((3, 0, 1), -0.5), ((4, 2, 0), 0.25)])
+    found = by_test(query, table.utilities(query, EVERY))
+    plain = by_test(asked(cells=cells), table.utilities(asked(cells=cells), EVERY))
+    assert {test: gain for test, (gain, _) in found[0].items()} == {test: gain for test, (gain, _) in plain[0].items()}
+    sizes = Counter(test[0] for test in found[0])
+    shares = {test: count * sizes[test[0]] / category for test, (_, count) in found[0].items()}
+    wanted = {0: numeric_weight, 1: numeric_weight, 2: 3.0}
+    assert shares == pytest.approx({test: wanted[test[0]] for test in shares}, rel=1 / 64)
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [
+        ({"numeric_weight": 0.0}, r"numeric_weight=0.0 must be in \[2\*\*-20, 2\*\*20\] \(unit: tests of equality\)"),
+        ({"numeric_weight": 2.0**21}, "numeric_weight=2097152.0 must be in"),
+        ({"numeric_weight": math.nan}, "numeric_weight=nan must be a finite real number"),
         ({"clip": 257.0}, r"clip=257.0 must be in .*256"),
         ({"damping": -0.1}, r"damping=-0.1 must be >= 0 \(unit: rows\)"),
         ({"loss": "newton"}, "loss='newton' must be 'squared' or 'logistic'"),
@@ -560,6 +591,13 @@ class Mutable(FeatureCells):  # type: ignore[misc]
                     FeatureCells(ordered=60_000, equality=tuple(range(60_000, 65_000))),
                     *[FeatureCells(ordered=0, equality=(0,))] * 4000,
                 )
+            },
+            r"points=\d+ must be < 2\*\*40",
+        ),
+        (
+            {
+                "cells": (FeatureCells(ordered=60_000, equality=()), FeatureCells(ordered=0, equality=(0, 1))),
+                "numeric_weight": 2.0**-20,
             },
             r"points=\d+ must be < 2\*\*40",
         ),

@@ -85,7 +85,8 @@ NAMED = {
     "geometric_clipping": ("geometric_clipping", True), "leaf_release": ("leaf_release", "ratio"),
     "count_share": ("count_share", 0.15), "leaf_regularization": ("leaf_regularization", "lambda"),
     "score_noise": ("score_noise", 0.77), "max_delta_step": ("max_delta_step", 1.5), "max_bins": ("max_bins", 77),
-    "candidates": ("candidates", "gridless"), "initial_score": ("initial_score", "zero"),
+    "candidates": ("candidates", "gridless"), "numeric_weight": ("numeric_weight", 2.5),
+    "initial_score": ("initial_score", "zero"),
     "initial_share": ("initial_share", 0.3), "loss": ("loss", "logistic"), "expected_rows": ("expected_rows", 99),
 }  # fmt: skip
 
@@ -149,6 +150,11 @@ BAD_PARAMETERS = [
     ({"n_estimators": 2.5}, InvalidParameter, r"n_estimators=2\.5"),
     ({"trees_per_ensemble": -1}, InvalidParameter, "trees_per_ensemble=-1"),
     ({"assignment": "even"}, InvalidParameter, "assignment='even' must be one of 'geometric', 'halving'"),
+    ({"numeric_weight": 2.0}, InvalidParameter, "numeric_weight=2.0 weighs the features of the grid-less"),
+    (
+        {"candidates": "gridless", "numeric_weight": 0}, InvalidParameter,
+        r"numeric_weight=0 must be in \[.*\] \(unit: tests of equality\)",
+    ),
     ({"candidates": "all"}, InvalidParameter, "candidates='all' must be one of 'grid', 'gridless'"),
     ({"max_depth": 21}, InvalidParameter, "max_depth=21 .* at most 20"),
     ({"max_depth": 20}, InvalidParameter, "max_depth=20 must be at most"),
@@ -179,6 +185,19 @@ def test_bad_parameters_are_named_and_cost_nothing(options, error, words):
     with pytest.raises(error, match=words):
         regressor(**options).fit(X, Y, ledger=ledger)
     assert ledger.entries == before
+
+
+@pytest.mark.parametrize(("numeric_weight", "feature"), [(2.0**-20, 1), (2.0**20, 0)])
+def test_without_a_signal_the_weight_of_numeric_features_decides_which_feature_is_split(numeric_weight, feature):
+    schema = lw.Schema(
+        features=(lw.Numeric("a", 0, 1), lw.Categorical("b", ("no", "yes"))), target=lw.Numeric("y", 0, 1)
+    )
+    model = regressor(
+        schema=schema, epsilon=1.0, candidates="gridless", numeric_weight=numeric_weight, max_depth=1, max_bins=64
+    )
+    rows = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0.5, "no", "yes")})
+    trees = model.fit(rows, np.full(N_ROWS, 0.5)).ensemble_.trees
+    assert {int(tree.structure.feature[0]) for tree in trees} == {feature}
 
 
 @pytest.mark.parametrize("candidates", ["grid", "gridless"])

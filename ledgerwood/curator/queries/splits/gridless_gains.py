@@ -19,12 +19,17 @@ from ledgerwood.curator.kernels.growing_histograms import LevelSums
 from ledgerwood.curator.queries.registry import TREE_CHOICES, Integers
 from ledgerwood.curator.queries.splits.coarse_gains import BinnedRows, BlockBins, CoarseGains, Division
 from ledgerwood.curator.queries.splits.gains import LevelGains, check_level, level_contributions, row_steps
-from ledgerwood.curator.queries.splits.tests import CandidateParts, LevelPoints, count_parts, count_tests
+from ledgerwood.curator.queries.splits.tests import (
+    CandidateParts,
+    LevelPoints,
+    count_parts,
+    count_tests,
+    weights_of_tests,
+)
 from ledgerwood.curator.views.tree_rows import Mask, TreeRows, TreeShape
 from ledgerwood.ensemble import FeatureCells, SplitTests
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import GridlessMechanism, NumericCandidates, RandomSource
-from ledgerwood.mechanisms.choices.selection import MOST_POINTS
 from ledgerwood.sparse_cells import spelled_out
 
 _CELLS = 1 << 16
@@ -62,11 +67,13 @@ class GridlessGains(LevelGains):
     """Chooses among all tests of the grid for every node of a tree's last level, by gain; releases a `SplitTests`.
 
     The candidates are those of `SplitTests.every(cells)` that the path to a node has not decided, as in `SplitGains`.
-    Each has a public weight such that features weigh about the same: see `CandidateParts`.
+    Each has a public weight, by default such that features weigh about the same: see `weights_of_tests`.
 
     Args:
         structure, ensemble, loss, clip, damping, large_gradients, positive: as in `LevelGains`.
         cells: the cells of each feature of the table, as `Schema.cells` gives them; public.
+        numeric_weight: what a feature with thresholds weighs, where a test of another feature weighs 1, in
+            [2**-20, 2**20]; None: all features weigh about the same.
 
     Raises:
         InvalidParameter: a value outside its bound; no test at all; a cell tested by equality that is not distinct, in
@@ -74,6 +81,7 @@ class GridlessGains(LevelGains):
     """
 
     cells: tuple[FeatureCells, ...]
+    numeric_weight: float | None = None
 
     def __post_init__(self) -> None:
         LevelGains.__post_init__(self)  # a class with slots is made twice: super() would not know it
@@ -83,14 +91,16 @@ class GridlessGains(LevelGains):
         if not any(tests):
             raise _validate.fail("tests", 0, ">= 1", "tests")
         self._require_size(sum(count_parts(each) for each in self.cells))
-        points = sum(max(tests) // each * each for each in tests if each)
-        if points >= MOST_POINTS:
-            raise _validate.fail("points", points, "< 2**40", "weighted tests of all features")
+        if self.numeric_weight is not None:
+            weight = _validate.real("numeric_weight", self.numeric_weight, "tests of equality")
+            if not 2.0**-20 <= weight <= 2.0**20:
+                raise _validate.fail("numeric_weight", weight, "in [2**-20, 2**20]", "tests of equality")
+        weights_of_tests(self.cells, self.numeric_weight)
 
     @property
     def parts(self) -> CandidateParts:
         """The candidates of a node whose path has decided none."""
-        return CandidateParts.of(self.cells)
+        return CandidateParts.of(self.cells, self.numeric_weight)
 
     @property
     def points(self) -> LevelPoints:

@@ -20,10 +20,13 @@ from ledgerwood.curator.queries.registry import Integers
 from ledgerwood.ensemble import MAX_DEPTH, FeatureCells, SplitTests, TreeStructure
 from ledgerwood.errors import RoundViolation
 from ledgerwood.mechanisms import ExponentialMechanism, Grid, PermuteAndFlipMechanism, RandomSource
+from ledgerwood.mechanisms.choices.selection import MOST_POINTS
 
 GainMechanism = ExponentialMechanism | PermuteAndFlipMechanism
 MAX_CELLS = 1 << 24
 """Most nodes times cells, or tests, of one level: a histogram of 256 MiB, and as many candidates as a choice has."""
+_LEAST_WEIGHT = 64
+"""Of a test, where features have weights: rounding to a whole number changes none by more than 1 part in 128."""
 
 
 def require_level(structure: TreeStructure, tests: SplitTests, classes: int) -> None:
@@ -253,13 +256,41 @@ def count_parts(cells: FeatureCells) -> int:
     return (more if cells.ordered > 1 else 0) + (more if cells.equality else 0)
 
 
+def weights_of_tests(cells: Sequence[FeatureCells], numeric_weight: float | None) -> tuple[int, ...]:
+    """The public weight of each test of each feature; it depends on declared cells alone.
+
+    Args:
+        cells: of each feature.
+        numeric_weight: r of Algorithms 2 and 3 of S-GBDT's paper: what all tests of a feature with thresholds weigh
+            together, where a test of another feature weighs 1; to within 1 %, since weights are whole numbers. None: a
+            feature with n tests has max(1, P // n) for each, where P is the largest number of tests of a feature.
+
+    Raises:
+        InvalidParameter: all tests weigh 2**40 or more.
+    """
+    sizes = [count_tests(each) for each in cells]
+    if numeric_weight is None:
+        weights = [max(sizes) // max(1, size) for size in sizes]
+    else:
+        numeric = [each.ordered > 1 for each in cells]
+        most = max((size for size, own in zip(sizes, numeric, strict=True) if own), default=0)
+        unit = _LEAST_WEIGHT * max(1.0, most / numeric_weight)
+        weights = [
+            round(unit * numeric_weight / size) if own else round(unit)
+            for size, own in zip(sizes, numeric, strict=True)
+        ]
+    points = sum(weight * size for weight, size in zip(weights, sizes, strict=True))
+    if points >= MOST_POINTS:
+        raise _validate.fail("points", points, "< 2**40", "weighted tests of all features")
+    return tuple(weights)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CandidateParts:
     """Tests of features in parts: a feature's thresholds, again for each extra left cell, then its tests of equality.
 
-    Each test of a feature with n tests has weight max(1, P // n), where P is the largest number of tests of a feature;
-    it depends on public cells alone.
+    Each test has a public weight: see `weights_of_tests`.
 
     Args:
         feature: int64 (n_parts,), rising.
@@ -281,14 +312,17 @@ class CandidateParts:
     weight: Integers
 
     @classmethod
-    def of(cls, cells: Sequence[FeatureCells]) -> "CandidateParts":
-        """The parts of the features that can be split; other features have none."""
+    def of(cls, cells: Sequence[FeatureCells], numeric_weight: float | None = None) -> "CandidateParts":
+        """The parts of the features that can be split; other features have none.
+
+        Args:
+            cells: of each feature.
+            numeric_weight: as in `weights_of_tests`, which raises what it raises.
+        """
         rows: list[tuple[int, ...]] = []
         equal: list[int] = []
-        sizes = [count_tests(each) for each in cells]
-        for number, (each, size) in enumerate(zip(cells, sizes, strict=True)):
+        for number, (each, weight) in enumerate(zip(cells, weights_of_tests(cells, numeric_weight), strict=True)):
             width = max(each.ordered - 1, *(cell + 1 for cell in each.equality), 0)
-            weight = max(sizes) // max(1, size)
             if each.ordered > 1:
                 rows += [(number, each.ordered, besides, 0, width, weight) for besides in (-1, *each.equality)]
             if each.equality:
