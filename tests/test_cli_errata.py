@@ -123,7 +123,8 @@ def test_the_stored_findings_are_of_these_specimens(stored):
     for found, specimen in zip(findings, SPECIMENS, strict=True):
         assert found.caught
         assert found.alpha == alpha
-        assert (found.auditor, found.verdict, found.witness) == (specimen.auditor, specimen.verdict, specimen.witness)
+        assert (found.auditor, found.verdict) == (specimen.auditor, specimen.verdict)
+        assert found.witness == pytest.approx(specimen.witness, rel=1e-12)  # exp and log differ by machine
         assert found.claimed_delta == pytest.approx(specimen.claimed_delta(found.witness), rel=1e-9)
         assert found.exact_delta == pytest.approx(specimen.delta(found.witness), rel=1e-9)
 

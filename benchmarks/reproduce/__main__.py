@@ -15,7 +15,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.reproduce import pages, results
+from benchmarks.reproduce import pages, pictures, results
 from benchmarks.reproduce.items import Found, Paper
 from benchmarks.reproduce.papers import PAPERS
 from benchmarks.utility import Scale
@@ -37,21 +37,8 @@ def run(paper: Paper, only: list[str] | None, seeds: int | None, *, quick: bool,
         if not quick:
             results.store(paper, study, found[study.name], seeds=own, seconds=seconds)
             if study.draw is not None:
-                draw(paper, study.name, found[study.name])
+                pictures.draw(paper, study.name, found[study.name])
     return found
-
-
-def draw(paper: Paper, name: str, found: Found) -> None:
-    """Draw one study's picture from its values."""
-    import matplotlib as mpl  # only where a picture is drawn
-
-    (study,) = (study for study in paper.studies if study.name == name)
-    if study.draw is None:
-        return
-    folder = results.FOLDER / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": f"{paper.key}-{name}"}):
-        study.draw(found).savefig(folder / f"{paper.key}-{name}.svg", metadata={"Date": None}, bbox_inches="tight")
 
 
 def shown(paper: Paper, found: Mapping[str, Found]) -> Table:
@@ -86,7 +73,7 @@ def main() -> None:
             console.print(shown(paper, found if given.quick else results.stored(paper)))
         else:
             for name, values in results.stored(paper).items():
-                draw(paper, name, values)
+                pictures.draw(paper, name, values)
     if not given.quick:
         pages.write([(paper, results.stored(paper), results.runs(paper)) for paper in PAPERS.values()])
 
