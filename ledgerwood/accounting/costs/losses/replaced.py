@@ -185,7 +185,9 @@ def pair_of(event: ReplaceOneSampled) -> Event:
 
 
 def _log_mean(q: float, own: FloatArray) -> FloatArray:
-    """log(1 - q + q e^own), shape of `own`."""
-    near = np.log1p(q * np.expm1(np.minimum(own, 30.0)))
-    far = math.log(q) + own + np.log1p((1.0 - q) / q * np.exp(-np.maximum(own, 30.0)))
-    return np.where(own <= 30.0, near, far)
+    """log(1 - q + q e^own), shape of `own`; to a few units in the last place for every q, since nothing cancels."""
+    moved = q * np.expm1(np.minimum(own, 700.0))
+    near = np.log1p(np.maximum(moved, -0.5))
+    less = np.log((1.0 - q) + q * np.exp(np.minimum(own, 0.0)))  # where hardly anybody is left out
+    far = math.log(q) + own  # the rest is below e^-240 of it
+    return np.where(own > 700.0, far, np.where(moved < -0.5, less, near))

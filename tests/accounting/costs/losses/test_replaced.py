@@ -165,3 +165,16 @@ def test_a_presence_that_costs_less_than_half_is_obeyed():
     assert pair_of(lw.ReplaceOneSampled(whole, add_remove=more, sampling_rate=0.1)).size <= 0.5
     everything = lw.ReplaceOneSampled(whole, add_remove=half, sampling_rate=1.0)
     assert pair_of(everything) is everything
+
+
+@pytest.mark.parametrize(
+    ("size", "rate"),
+    [(40.0, 1e-50), (57.0, 1.8e-74), (25.0, 1.0 - 7.4e-15), (0.5, 1.0 - 1e-12), (600.0, 1e-90), (2.0, 0.3)],
+)
+def test_the_largest_loss_is_never_below_the_exact_one(size, rate):
+    """The bound from above tells an end of the losses from a density: too low, it would raise the lower end."""
+    pair = pair_of(responses(2.0 * size, rate))
+    with mp.workdps(150):
+        q, h = mp.mpf(rate), mp.mpf(pair.size)
+        exact = mp.log((1 - q + q * mp.exp(h)) / (1 - q + q * mp.exp(-h)))
+        assert exact <= pair.pure_epsilon() <= exact * (1 + mp.mpf(1e-12))
