@@ -256,39 +256,37 @@ def _mixture(tree: Any, adjacency: Adjacency) -> Event | None:
         return None
     if adjacency is Adjacency.REPLACE_ONE:
         raise _refused(tree, "it is the pair of a record's presence, and replace-one has another pair")
-    if len(moved) == 1:
-        ((size, whole),) = moved.items()
+    kept = _whole(moved, still)
+    if len(kept) == 1:
+        ((size, probability),) = kept.items()
         multiplier = _directed.float_down(Fraction(sigma) / Fraction(size))
         gaussian = GaussianEvent(noise_multiplier=multiplier, adjacency=adjacency)
-        probability = min(_directed.float_up(whole), 1.0)
         return gaussian if probability == 1.0 else PoissonSampled(gaussian, sampling_rate=probability)
-    kept = _whole(moved, still)
-    if kept is None:
-        raise _refused(tree, "the probability of its largest sensitivity is within the rounding of the others' sum")
     return GaussianMixtureEvent(
         shifts=tuple(kept), probabilities=tuple(kept.values()), noise_multiplier=sigma, adjacency=adjacency
     )
 
 
-def _whole(moved: dict[float, Fraction], still: Fraction) -> dict[float, float] | None:
-    """Probabilities by size, ascending, that leave no more than `still` for no move; None where they cannot.
+def _whole(moved: dict[float, Fraction], still: Fraction) -> dict[float, float]:
+    """Probabilities by size, ascending: as they are stated, if all are within rounding of 1; else of a costlier whole.
 
-    As they are stated, if all are within rounding of 1. Else what is missing moves to the largest size, which costs
-    more; the others are rounded down to a grid on which the sum is exactly 1 where something always moves.
+    What is missing moves to the largest size; what is too much is taken from no move, then from the smallest sizes. The
+    others are rounded down to a grid on which the sum is exactly 1 where something always moves.
     """
     total = sum(moved.values(), start=Fraction(0))
     near = still > 0 and total <= 1 and abs(total + still - 1) <= (len(moved) + 1) * Fraction(_ULP)
     as_stated = {size: float(moved[size]) for size in sorted(moved)}
     if (near or total == 1) and all(Fraction(as_stated[size]) == moved[size] for size in moved):
         return as_stated
-    *others, largest = sorted(moved)
-    grid = Fraction(_ULP)
-    kept = {size: float(moved[size] // grid * grid) for size in others}
-    rest = 1 - still - sum(map(Fraction, kept.values()), start=Fraction(0))
-    if rest <= 0:
-        return None
-    kept[largest] = _directed.float_down(rest)
-    return {size: probability for size, probability in kept.items() if probability > 0.0}
+    largest, *others = sorted(moved, reverse=True)
+    rest = 1 - max(still - max(total + still - 1, Fraction(0)), Fraction(0))
+    least, kept = min(moved[largest], rest), dict[float, float]()
+    for size in others:
+        part = min(moved[size], rest - least) // Fraction(_ULP) * Fraction(_ULP)
+        rest -= part
+        if part > 0:
+            kept[size] = float(part)
+    return {**dict(reversed(kept.items())), largest: _directed.float_up(rest)}
 
 
 def _truncated(tree: Any, adjacency: Adjacency) -> Event | None:
