@@ -81,7 +81,8 @@ def _part(estimator: AbstractTreeEstimator, mode: Mode) -> dict[str, Any]:
     if greedy or method == "gini":
         return dict.fromkeys(_OTHER_SHARES, LEFT_OVER)
     if method == "accuracy":
-        return {}  # the last level's tests and the labels are one selection
+        # The last level's tests and the labels are one selection, which has the labels' share.
+        return {"leaf_share": 1.0 - LEFT_OVER} if plan.candidates == "quantiles" else {}
     raise InvalidParameter(
         f"mode='one_selection': {type(estimator).__name__} chooses no split by a private selection; set "
         "mode='one_leaf' or 'one_mechanism'"

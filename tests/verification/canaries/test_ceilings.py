@@ -39,6 +39,7 @@ from ledgerwood.verification.canaries.power.shared import laplace_slope
 A = Adjacency.ADD_REMOVE
 FEATURES = tuple(Categorical(f"b{i}", (0, 1)) for i in range(2))
 SMALL = Schema(features=FEATURES, target=Numeric("y", -1.0, 1.0))
+NUMERIC = Schema(features=(Numeric("a", 0.0, 1.0), Numeric("b", 0.0, 1.0)), target=Categorical("y", ("a", "b")))
 CLASSED = Schema(features=FEATURES, target=Categorical("y", ("a", "b")))
 
 
@@ -163,9 +164,10 @@ def loss_points(shift: float, points: int = 2000) -> np.ndarray:
     [
         SGBDTRegressor(epsilon=2.0, delta=1e-5, schema=SMALL, n_estimators=2, max_depth=1),
         PrivaTreeClassifier(epsilon=2.0, schema=CLASSED, max_depth=1),
+        PrivaTreeClassifier(epsilon=2.0, schema=NUMERIC, max_depth=1, preset="paper"),
         DPBoostRegressor(epsilon=2.0, schema=SMALL, n_estimators=2, trees_per_ensemble=2, max_depth=1),
     ],
-    ids=["Gaussian noise", "choices", "trees that share rows out"],
+    ids=["Gaussian noise", "choices", "quantiles", "trees that share rows out"],
 )
 def test_otherwise_the_claim_is_all_that_is_known(estimator: Any) -> None:
     labels = np.array(["b"]) if isinstance(estimator, PrivaTreeClassifier) else np.ones(1)

@@ -142,6 +142,16 @@ def test_a_selection_alone_has_nearly_the_whole_budget(name: str) -> None:
     assert changed["leaf_share"] == LEFT_OVER
 
 
+@pytest.mark.parametrize("split_method", ["accuracy", "gini"])
+def test_a_selection_alone_leaves_quantiles_next_to_nothing(split_method: str) -> None:
+    schema = Schema(features=(Numeric("a", 0.0, 1.0),), target=Categorical("y", ("u", "v")))
+    tree = PrivaTreeClassifier(epsilon=4.0, schema=schema, split_method=split_method, candidates="quantiles")
+    plan = one_mechanism(tree, "one_selection")[0].make_plan(schema)
+    chosen = plan.label_event if split_method == "accuracy" else plan.level_event
+    assert price(chosen).epsilon(0.0) > 0.98 * 4.0
+    assert price(plan.event).epsilon(0.0) == pytest.approx(4.0, rel=1e-6)
+
+
 @pytest.mark.parametrize("name", ["DPBoost", "DP-XGBoost", "PrivaTree"])
 def test_leaves_alone_have_the_whole_budget(name: str) -> None:
     reduced, changed = one_mechanism(SYSTEMS[name], "one_leaf")

@@ -62,6 +62,8 @@ def _columns(released: Released, adjacency: Adjacency) -> list[Event]:
     Columns have independent noise, and Laplace noise tells more the further it is shifted, so that the pair of the
     largest shift of every column dominates all others.
     """
+    if released.chosen:
+        return [released.query.event(released.mechanism, adjacency)]
     mechanism, sensitivity = released.mechanism, released.query.sensitivity(adjacency)
     single = isinstance(sensitivity, BoxShifts) and len(sensitivity.boxes) == 1
     if not (isinstance(mechanism, LaplaceMechanism) and single and sensitivity.l1_boxes == sensitivity.boxes):
