@@ -13,7 +13,7 @@ Kind = Literal["article", "inproceedings", "misc"]
 
 _KEY = re.compile(r"[a-z][a-z0-9]*")
 _EPRINT = re.compile(r"[0-9]{4}\.[0-9]{4,5}")
-_DOI = re.compile(r"10\.[0-9]{4,9}/[^\s{}]+")
+_DOI = re.compile(r"10\.[0-9]{4,9}/[!-z|~]+")  # ASCII without blanks and braces
 _ACCENTS = {
     "\N{COMBINING GRAVE ACCENT}": "`",
     "\N{COMBINING ACUTE ACCENT}": "'",
@@ -65,6 +65,8 @@ class Reference:
         if self.kind not in ("article", "inproceedings", "misc"):
             raise _validate.fail("kind", self.kind, "'article', 'inproceedings' or 'misc'", "BibTeX entry")
         authors = _validate.several("authors", self.authors, "names")
+        if not all(isinstance(name, str) and name.strip() for name in authors):
+            raise _validate.fail("authors", authors, "names, none of them empty", "names")
         object.__setattr__(self, "authors", authors)
         if not self.title.strip():
             raise _validate.fail("title", self.title, "not empty", "title")
@@ -90,7 +92,7 @@ class Reference:
             "year": str(self.year),
             "volume": _tex(self.volume),
             "number": _tex(self.number),
-            "pages": self.pages.replace("-", "--"),
+            "pages": _tex(self.pages.replace("-", "\N{EN DASH}")),
             "eprint": self.eprint,
             "archiveprefix": "arXiv" if self.eprint else "",
             "doi": self.doi,
