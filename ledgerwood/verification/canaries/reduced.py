@@ -82,7 +82,8 @@ def _part(estimator: AbstractTreeEstimator, mode: Mode) -> dict[str, Any]:
         return dict.fromkeys(_OTHER_SHARES, LEFT_OVER)
     if method == "accuracy":
         # The last level's tests and the labels are one selection, which has the labels' share.
-        return {"leaf_share": 1.0 - LEFT_OVER} if plan.candidates == "quantiles" else {}
+        quantiles = isinstance(plan, PrivaTreePlan) and plan.candidates == "quantiles"
+        return {"leaf_share": 1.0 - LEFT_OVER} if quantiles else {}
     raise InvalidParameter(
         f"mode='one_selection': {type(estimator).__name__} chooses no split by a private selection; set "
         "mode='one_leaf' or 'one_mechanism'"

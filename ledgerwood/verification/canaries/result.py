@@ -82,7 +82,7 @@ class ModelAudit(Told, Cited):
             "one_leaf" where only the choice of its split, or only its leaves, had the budget.
         changed: the parameters that were set for it, and their values.
         epsilon_attack: the bound expected of this very attack, by the plan and the rows that the audit made up; NaN
-            where rows were given, or where trees are public.
+            where rows were given, where trees are public, or where a draw is of a part of the rows.
     """
 
     epsilon_lower: float

@@ -164,6 +164,18 @@ def _nats(released: Released, found: _Ratio | None, canaries: int) -> ceilings.N
     return ceilings.sum_nats(reach, squares, np.broadcast_to(sums.variance, reach.shape), laplace=not sums.gaussian)
 
 
+def rate_of(event: Event, group: int | None) -> float:
+    """The probability that a row takes part in a draw, or in its group or step."""
+    match event:
+        case PoissonSampled() | FilteredEvent():
+            return event.sampling_rate
+        case RandomAllocation():
+            return event.selected / event.steps
+        case Parallel() if group is not None and event.probabilities is not None:
+            return event.probabilities[group]
+    return 1.0
+
+
 @final
 class _Draw:
     """The log-likelihood ratios of one draw: a mixture over whether the canary was sampled, or which group it is in, or
@@ -178,14 +190,7 @@ class _Draw:
         self._groups[group] = self._groups[group] + ratio
 
     def rate(self, group: int | None) -> float:
-        match self._event:
-            case PoissonSampled() | FilteredEvent():
-                return self._event.sampling_rate
-            case RandomAllocation():
-                return self._event.selected / self._event.steps
-            case Parallel() if group is not None and self._event.probabilities is not None:
-                return self._event.probabilities[group]
-        return 1.0
+        return rate_of(self._event, group)
 
     def ratio(self) -> Floats:
         if isinstance(self._event, RandomAllocation):

@@ -1,6 +1,7 @@
 """One tree of depth 1 with the whole budget, audited in the place of a model whose attack has no power."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -178,3 +179,19 @@ def test_labels_alone_are_audited() -> None:
     assert "the release of one tree's leaves with the whole budget" in audit.notes[0]
     assert 0.9 * audit.epsilon_detectable > audit.epsilon_attack > 0.5 * audit.epsilon_detectable
     assert 0.0 < audit.epsilon_lower <= audit.price
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPXGBoostRegressor(epsilon=4.0, schema=SCHEMA, n_estimators=1, max_depth=1, subsample=0.3),
+        DPBoostRegressor(epsilon=4.0, schema=SCHEMA, n_estimators=2, trees_per_ensemble=2, max_depth=1),
+    ],
+    ids=["a sample", "groups"],
+)
+def test_no_bound_is_expected_of_rows_that_a_draw_may_leave_out(estimator: Any) -> None:
+    """As if it were in every draw, one canary would be expected to show more than a perfect attack can."""
+    with pytest.warns(PrivacyWarning):
+        audit = audit_model(estimator, trainings=60, rng=6, check_structure=False)
+    assert math.isnan(audit.epsilon_attack)
+    assert "is expected to show" not in audit.attack

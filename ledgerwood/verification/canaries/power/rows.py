@@ -3,6 +3,7 @@
 docs/explanation/canaries.md#worst-rows.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -24,7 +25,7 @@ from ledgerwood.verification.canaries.rows import (
     extreme_labels,
     step_count,
 )
-from ledgerwood.verification.canaries.scores import Choice, Evidence
+from ledgerwood.verification.canaries.scores import Choice, Evidence, rate_of
 
 Counts = NDArray[np.int64]
 _LEVELS = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20, 30, 50, 100)
@@ -60,7 +61,8 @@ class WorstRows:
         rows: of the fits.
         canaries: fits with one canary each.
         guesses: numbers of canaries to guess as included and as left out.
-        expected: the bound that this attack is expected to show.
+        expected: the bound that this attack is expected to show; NaN where a draw is of a part of the rows, since the
+            search is of the canary's chances when it takes part in all of them.
         words: a description of the rows.
     """
 
@@ -121,9 +123,12 @@ def worst_rows(
         climbed = [search.climbed(_start(start, len(places))) for start in starts]
         counts = max(climbed, key=lambda each: each[1])[0]
     included, left_out, expected = search.law(counts).guesses(canaries, delta=delta, alpha=alpha)
+    if any(rate_of(released.event, released.group) < 1.0 for released in releases):
+        expected = math.nan
+    shown = "" if math.isnan(expected) else f"; this attack is expected to show {expected:.3g}"
     return WorstRows(
         rows=search.rows(counts), canaries=canaries, guesses=(included, left_out), expected=expected,
-        words=f"{_words(counts, replaced)}; {canaries} fits; this attack is expected to show {expected:.3g}",
+        words=f"{_words(counts, replaced)}; {canaries} fits{shown}",
     )  # fmt: skip
 
 
