@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from ledgerwood import reading as reading
     from ledgerwood import trainers as trainers
     from ledgerwood import verification as verification
-    from ledgerwood.citing import cite as cite
+    from ledgerwood.citing.cite import cite as cite
     from ledgerwood.mechanisms.exact.randomness import SecureRandom as SecureRandom
     from ledgerwood.mechanisms.exact.randomness import SeededRandom as SeededRandom
     from ledgerwood.references import Reference as Reference
