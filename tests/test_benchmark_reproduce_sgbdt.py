@@ -26,13 +26,16 @@ def test_the_least_epsilon_lies_between_points_on_a_log_scale():
     assert math.isnan(figures.least_epsilon([0.1, 1.0], [0.1, 0.2], 0.3))
 
 
-@pytest.mark.parametrize(("boosted", "verdict"), [(0.1, "holds"), (0.4, "does not hold")])
-def test_the_factor_is_judged_by_the_best_dpboost(boosted, verdict):
+@pytest.mark.parametrize(
+    ("boosted", "spread", "verdict"),
+    [(0.1, 0.0, "holds"), (0.4, 0.0, "does not hold"), (0.4, 0.5, "cannot be judged")],
+)
+def test_the_factor_is_judged_by_the_best_dpboost(boosted, spread, verdict):
     rows = {
         f"{epsilon:g}": {"S-GBDT, defaults": cell(score), f"DPBoost, {AS_PUBLISHED}": cell(-1.0)}
         for epsilon, score in ((0.1, 0.1), (0.5, 0.4), (10.0, 0.5))
     }
-    rows["10"][f"DPBoost, {AS_PUBLISHED}"] = cell(boosted)
+    rows["10"][f"DPBoost, {AS_PUBLISHED}"] = cell(boosted, spread)
     assert figures.factor({"splits": 5, "rows": rows}).verdict == verdict
 
 
