@@ -9,14 +9,14 @@ few rows and prints the table, and stores nothing. With neither, the pages are w
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.reproduce import pages, pictures, results
-from benchmarks.reproduce.items import Found, Paper, Reading
+from benchmarks.reproduce.items import Found, Item, Paper, Reading
 from benchmarks.reproduce.papers import PAPERS
 from benchmarks.utility import Scale
 
@@ -41,16 +41,20 @@ def run(paper: Paper, only: list[str] | None, seeds: int | None, *, quick: bool,
     return found
 
 
-def shown(paper: Paper, found: Mapping[str, Found]) -> Table:
+def of_quick_run(item: Item, found: Mapping[str, Found]) -> Reading:
+    """What a quick run says of an item; of some studies it has the first and the last epsilon only."""
+    try:
+        return item.reading(found)
+    except (KeyError, ValueError):
+        return Reading(ours="a quick run lacks points of this item", verdict="cannot be judged")
+
+
+def shown(paper: Paper, read: Iterable[tuple[Item, Reading]]) -> Table:
     """The items and their verdicts, for a console."""
     table = Table(title=paper.title)
     for column in ("item", "printed", "ours, sound", "as printed", "verdict"):
         table.add_column(column)
-    for item in paper.items:
-        try:
-            reading = item.reading(found)
-        except (KeyError, ValueError):  # of some studies a quick run has the first and the last epsilon only
-            reading = Reading(ours="lacks points of this item", verdict="cannot be judged")
+    for item, reading in read:
         table.add_row(item.number, item.printed, reading.ours, reading.as_printed, reading.verdict)
     return table
 
@@ -74,7 +78,8 @@ def main() -> None:
     for paper in chosen:
         if given.quick or given.full:
             found = run(paper, given.only, given.seeds, quick=given.quick, console=console)
-            console.print(shown(paper, found if given.quick else results.stored(paper)))
+            few = ((item, of_quick_run(item, found)) for item in paper.items)
+            console.print(shown(paper, few if given.quick else pages.readings(paper, results.stored(paper))))
         else:
             for name, values in results.stored(paper).items():
                 pictures.draw(paper, name, values)

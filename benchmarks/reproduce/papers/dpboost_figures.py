@@ -22,7 +22,7 @@ AS_PRINTED: Parameters = {"preset": "paper", "leaf_share": 0.5 / PRINTED_TIMES, 
 
 
 def sized(parameters: Parameters, trees: int) -> Parameters:
-    """With so many trees in one ensemble; SEQ's are over all rows."""
+    """With `trees` trees in one ensemble; SEQ's are over all rows."""
     return {**parameters, "n_estimators": trees, "trees_per_ensemble": 1 if parameters["preset"] == "seq" else trees}
 
 

@@ -374,7 +374,7 @@ ITEMS = (
         printed="epsilon_t",
         study="theorems",
         read=unsound("tree", "our tree of epsilon 1", "dpboost-gain-sensitivity", "dpboost-quantile-bins"),
-        errata=("errata-dpboost-gain", "errata-dpboost-dear"),
+        errata=("errata-dpboost-gain", "errata-dpboost-loose"),
         sentence="Unsound choices (Lemma 1), and leaves with Depth_max times too much noise: line 14 has the "
         "epsilon of a "
         "level. Ours: `ledgerwood.trainers.dpboost.training.train_tree`.",

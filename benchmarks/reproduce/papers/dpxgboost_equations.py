@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 def leaf_changes(rows: Floats) -> Floats:
-    """The largest change of a leaf of so many rows by one more, over all sums and both signs."""
+    """The largest change of a leaf of `rows` rows by one more, over all sums and both signs."""
     shares = np.linspace(-1.0, 1.0, 41)[:, np.newaxis]
     total = shares * rows
     before = total / (rows + LAMBDA)
@@ -253,7 +253,7 @@ ITEMS = (
         read=lambda found: judging.covered(3.0, found["gain change"], what="largest change"),
         sentence="Right, and loose: the range of changes is 4, which allows exp(epsilon G / 4) where 3 gives "
         "exp(epsilon G / 6).",
-        errata=("errata-dpxgboost-dear",),
+        errata=("errata-dpxgboost-loose",),
     ),
     Item(
         number="Equation 5, one row replaced",

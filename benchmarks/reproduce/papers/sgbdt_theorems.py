@@ -330,7 +330,7 @@ GUARANTEES = (
         sentence="With the gain's sensitivity 3 g*^2, and one row against many of the other sign.",
         study="gridless",
         read=within(),
-        errata=("errata-dpboost-dear",),
+        errata=("errata-dpboost-loose",),
     ),
 )
 

@@ -308,7 +308,7 @@ def fact_items() -> tuple[Item, ...]:
             sentence="Valid but loose: both come from one score, so the exact one is 1.",
             study="sensitivity",
             read=lambda found: covered(math.sqrt(17.0) / 4.0, found["exact"], what="exact sensitivity"),
-            errata=("errata-federated-dear", "errata-federated-neighbours"),
+            errata=("errata-federated-loose", "errata-federated-neighbours"),
         ),
     )
 
