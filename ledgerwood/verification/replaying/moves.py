@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ledgerwood.accounting.adjacency import Adjacency
 from ledgerwood.accounting.events import (
     BoundedRangeEvent,
+    DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     Event,
     GaussianEvent,
@@ -31,6 +32,7 @@ from ledgerwood.mechanisms import (
     BallShifts,
     BlockShifts,
     BoxShifts,
+    DiscreteLaplaceMechanism,
     EllipticalGaussianMechanism,
     ExponentialMechanism,
     GaussianMechanism,
@@ -193,10 +195,19 @@ def _paid(rows: list[Columns], mechanism: object, event: Event) -> tuple[Fractio
             return root_below(square / most), root_below(square)
         case LaplaceMechanism(scales=scales), LaplaceEvent(noise_multiplier=multiplier):
             return sum((_scaled(row, scales, 1) for row in rows), Fraction(0)) * Fraction(multiplier), Fraction(0)
+        case DiscreteLaplaceMechanism(scale=scale), PureEvent(epsilon=epsilon):
+            # Whole numbers with whole noise lose |d| / scale each (docs/explanation/shift-sets.md#integer-shifts).
+            return _scaled_all(rows, scale) / Fraction(epsilon), Fraction(0)
+        case DiscreteLaplaceMechanism(scale=scale), DiscreteLaplaceEvent() if scale == event.scale:
+            return _scaled_all(rows, scale) * Fraction(scale) / event.sensitivity, Fraction(0)
         case SkellamMechanism(variance=variance), SkellamVectorEvent() if variance == event.variance:
             norm = root_below(sum((_scaled(row, (1.0,) * columns, 2) for row in rows), Fraction(0)))
             return norm / Fraction(event.l2_sensitivity), Fraction(0)
     raise ReplayFailed(f"{mechanism!r}, paid by {event!r}, is noise that a replay does not know")
+
+
+def _scaled_all(rows: list[Columns], scale: float) -> Fraction:
+    return sum((_scaled(row, (scale,) * len(row), 1) for row in rows), Fraction(0))
 
 
 def _scaled(row: Columns, scales: Sequence[float], power: int) -> Fraction:

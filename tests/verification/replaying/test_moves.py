@@ -8,6 +8,7 @@ import pytest
 from ledgerwood import Adjacency
 from ledgerwood.accounting.events import (
     BoundedRangeEvent,
+    DiscreteLaplaceEvent,
     EllipticalGaussianEvent,
     GaussianEvent,
     LaplaceEvent,
@@ -19,6 +20,7 @@ from ledgerwood.mechanisms import (
     BlockShifts,
     BoxShifts,
     CategoricalCandidates,
+    DiscreteLaplaceMechanism,
     EllipticalGaussianMechanism,
     ExponentialMechanism,
     GaussianMechanism,
@@ -116,6 +118,28 @@ def test_a_shift_between_two_boxes_is_within_every_norm(shift, inside):
     scales = [(2.0**i, 1.0) for i in range(-9, 10)]
     within = all(distances[0] / a + distances[1] / b <= boxes.l1((a, b)) for a, b in scales)
     assert within is inside
+
+
+@pytest.mark.parametrize(("adjacency", "most"), [(A, 3), (R, 6)])
+def test_whole_noise_on_counts_is_paid_by_their_l1_norm(adjacency, most):
+    """Three histograms, scale 7: each count that moves by 1 loses 1/7, and the event pays for `most` of them."""
+    shifts, noise = BoxShifts.of_counts(adjacency, histograms=3), DiscreteLaplaceMechanism(scale=7.0)
+    settings = {"sensitivity": shifts, "mechanism": noise, "grid": WHOLE, "adjacency": adjacency}
+    assert noise.event(shifts, adjacency).epsilon == pytest.approx(most / 7)
+    move = moved([(1,)] * 3, **settings)
+    assert (move.faults, move.share) == ((), pytest.approx(3 / most))
+    too_small = PureEvent(epsilon=3 / 7.5, adjacency=adjacency)
+    assert "1.0714" in moved([(1,)] * 3, event=too_small, **settings).faults[0][1]
+
+
+def test_whole_noise_on_one_number_is_paid_at_its_own_scale_only():
+    shifts, noise = BoxShifts(boxes=((3.0,),)), DiscreteLaplaceMechanism(scale=7.0)
+    settings = {"sensitivity": shifts, "mechanism": noise, "grid": WHOLE}
+    assert moved([(-2,)], **settings).share == pytest.approx(2 / 3)
+    priced = DiscreteLaplaceEvent(scale=7.0, sensitivity=1, adjacency=A)
+    assert any("2 times what it pays for" in found for _, found in moved([(2,)], event=priced, **settings).faults)
+    with pytest.raises(ReplayFailed, match=r"DiscreteLaplaceEvent\(scale=14"):
+        moved([(1,)], event=DiscreteLaplaceEvent(scale=14.0, sensitivity=3, adjacency=A), **settings)
 
 
 @pytest.mark.parametrize("adjacency", [A, R])
