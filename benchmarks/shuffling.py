@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.table import Table
 
 import ledgerwood as lw
@@ -53,15 +54,11 @@ def main() -> None:
     """Print the table; with --save, store it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--save", action="store_true")
-    rows = [row(*case) for case in CASES]
-    print("| noise multiplier | batches | passes | Poisson | allocation | shuffled, zero-out, at least "
-          "| shuffled, add-remove, at least | at most, zero-out |")  # fmt: skip
-    print("|---|---|---|---|---|---|---|---|")
-    for found in rows:
-        figures = (f"{value:.4g}" for value in found.values())
-        print(f"| {' | '.join(figures)} |")
-    if parser.parse_args().save:
-        SAVED.write_text(json.dumps({"delta": DELTA, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    chosen = parser.parse_args()
+    found = {"delta": DELTA, "rows": [row(*case) for case in CASES]}
+    Console(width=160).print(show(found))
+    if chosen.save:
+        SAVED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,12 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
 
 
+def kind_of(value: object) -> str:
+    """The name of a value's type with its article, for a message: "an ndarray", "a list"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
+
+
 def real(name: str, value: object, unit: str) -> float:
     """A finite real number as a Python float."""
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral
 
+from ledgerwood import _validate
 from ledgerwood.errors import PrivacyWarning
 from ledgerwood.recording.points import is_recorded
 
@@ -84,7 +85,7 @@ def _package(module: object) -> str:
 
 def seed_caution(random_state: object) -> str:
     """Returns the warning that seeded noise can be reproduced and removed."""
-    shown = repr(random_state) if isinstance(random_state, Integral) else f"a {type(random_state).__name__}"
+    shown = repr(random_state) if isinstance(random_state, Integral) else _validate.kind_of(random_state)
     return (
         f"random_state={shown}: all noise is drawn from this seed, and anyone who knows or guesses it can remove the "
         "noise. privacy_.epsilon is inf, and the ledger marks the draws 'test'. Use random_state=None for every model "

@@ -287,17 +287,19 @@ def test_the_servers_certificate_is_valid_for_its_own_processes():
     assert names[1].split(",") == ["DNS:server.example.org", "IP:127.0.0.1"]
 
 
-def test_the_app_of_a_trial_has_rows_of_the_servers_schema(tmp_path):
+def test_the_app_of_a_trial_has_rows_of_the_servers_schema(tmp_path, monkeypatch):
     from types import SimpleNamespace
 
     _, server, _, trial = blocks("deploy-a-federation")
     names, own = {}, {}
     exec(compile(server, "server.py", "exec"), names)
-    exec(compile(trial.replace("/tmp/", f"{tmp_path}/"), "client.py", "exec"), own)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    exec(compile(trial, "client.py", "exec"), own)
     X, y = own["rows"](SimpleNamespace(node_config={"partition-id": 1}))
     assert tuple(X.columns) == tuple(each.name for each in names["schema"].features)
     assert set(y) == set(names["schema"].target.categories)
     names["schema"].check(X, y)
+    assert own["FOLDER"] == tmp_path / "trial"
     assert [type(each["app"]).__name__ for each in (names, own)] == ["ServerApp", "ClientApp"]
 
 

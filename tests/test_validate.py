@@ -25,6 +25,12 @@ def test_what_is_no_finite_float_is_refused(value):
         _validate.real("x", value, "nats")
 
 
+def test_the_name_of_a_type_has_its_article():
+    values = (np.zeros(1), [], 1, object(), ADD_REMOVE, None, np.uint8(1))
+    words = ["an ndarray", "a list", "an int", "an object", "an Adjacency", "a NoneType", "a uint8"]
+    assert [_validate.kind_of(value) for value in values] == words
+
+
 @pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), Fraction(1, 2), 0.5])
 def test_any_real_number_becomes_a_float(value):
     assert type(_validate.real("x", value, "nats")) is float

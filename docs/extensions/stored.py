@@ -3,6 +3,9 @@
 {stored}`dpboost > figure2 > a9a > paper > epsilon=8 > accuracy` is the mean in docs/benchmarks/dpboost.json of that
 study and data set, of the row of that name, of the cell with that epsilon (or `at=`, or `length=` of a learning curve),
 by that measure: three decimals, two from 10 on. A figure that is not there fails the build.
+
+{stored}`shuffling > rows > multiplier=1, steps=1000, epochs=1 > poisson` is that field of the one row with those
+values, where a store is a list of rows without measures.
 """
 
 import json
@@ -21,14 +24,18 @@ def figure(path: str, folder: Path = BENCHMARKS) -> float:
     Raises:
         LookupError: it names none; the message says from which part on.
     """
-    try:
-        store, study, data, name, cell, measure = path.split(" > ")
-    except ValueError:
-        raise LookupError(f"{path!r} must be store > study > data set > row > cell > measure") from None
+    store, *parts = path.split(" > ")
+    if len(parts) not in (3, 5):
+        raise LookupError(
+            f"{path!r} must be store > study > data set > row > cell > measure, or store > rows > values > field"
+        )
     file = folder / f"{store}.json"
     if not file.is_file():
         raise LookupError(f"{path!r}: there is no {file.name}")
     held = json.loads(file.read_text())
+    if len(parts) == 3:
+        return _field(held, parts, path)
+    study, data, name, cell, measure = parts
     for part in (study, data):
         if part not in held:
             raise LookupError(f"{path!r}: no {part!r} among {sorted(held)}")
@@ -49,6 +56,15 @@ def _cell(held: dict[str, Any], row: dict[str, Any], asked: str, path: str) -> d
         if kind in cell and cell[kind] == float(value):
             return dict(cell)
     raise LookupError(f"{path!r}: no cell {asked!r}")
+
+
+def _field(held: dict[str, Any], parts: list[str], path: str) -> float:
+    rows, asked, field = parts
+    wanted = {name.strip(): float(value) for name, _, value in (each.partition("=") for each in asked.split(","))}
+    found = [row for row in held.get(rows, []) if all(row.get(name) == value for name, value in wanted.items())]
+    if len(found) != 1 or field not in found[0]:
+        raise LookupError(f"{path!r}: {len(found)} rows have these values, and one with {field!r} is needed")
+    return float(found[0][field])
 
 
 def shown(value: float) -> str:

@@ -390,7 +390,7 @@ def keyed_batches_of(X: Any, schema: Schema, names: tuple[str, ...] | None, key:
     """
     found = _to_predict(X, schema, names, key)
     if found is None:
-        raise SchemaError(f"X is a {type(X).__name__} in memory: predict it as it is, beside its own columns")
+        raise SchemaError(f"X is {_validate.kind_of(X)} in memory: predict it as it is, beside its own columns")
     return ((batch.X, batch.keys) for batch in found)
 
 

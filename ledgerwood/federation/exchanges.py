@@ -25,8 +25,8 @@ class OfOneSession(Uncopied):
 
     def _uncopied(self) -> str:
         return (
-            f"a {type(self).__name__} cannot be copied or pickled: owners answer each round of a session once, and two "
-            "objects would ask for the same ones; use the object itself, or begin another session, which pays again"
+            f"{_validate.kind_of(self)} cannot be copied or pickled: owners answer each round of a session once, and "
+            "two objects would ask for the same ones; use the object itself, or begin another session, which pays again"
         )
 
 

@@ -54,8 +54,8 @@ class Recorded(Uncopied):
 
     def _uncopied(self) -> str:
         return (
-            f"a {type(self).__name__} cannot be copied or pickled, or one draw would pay for the releases of both; use "
-            "the object itself, from any thread, or open another one, with a separate draw"
+            f"this {type(self).__name__} cannot be copied or pickled, or one draw would pay for the releases of both; "
+            "use the object itself, from any thread, or open another one, with a separate draw"
         )
 
 
@@ -77,8 +77,8 @@ def passes_with_owner(
             if own is not None and own is not here and own.is_open:
                 if here is not None:
                     raise ReplayFailed(
-                        f"a {type(owner).__name__} of one {own.name} is used inside of another {here.name}: each sees "
-                        "one fit, with a curator of its own"
+                        f"this {type(owner).__name__} of one {own.name} is used inside of another {here.name}: each "
+                        "sees one fit, with a curator of its own"
                     )
                 with joined(own):
                     return own.passing(point, body, owner, *arguments, **named)

@@ -11,6 +11,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ledgerwood import _validate
 from ledgerwood.errors import InvalidParameter, SchemaTypeError
 from ledgerwood.trainers.base.bounds import require_name
 from ledgerwood.trainers.base.trainer import AbstractTrainer
@@ -50,7 +51,7 @@ def predict_frame(
     frame: Any = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise SchemaTypeError(
-            f"X is a {type(X).__name__}, which has no index and no names to keep: call model.{method}(X), or pass an "
+            f"X is {_validate.kind_of(X)}, which has no index and no names to keep: call model.{method}(X), or pass an "
             "eager data frame (a LazyFrame: X.collect())"
         )
     if method != "predict" and not is_classifier(model):

@@ -212,7 +212,9 @@ def test_a_round_of_one_recording_is_refused_in_another():
             with recorded():
                 released(curator, "borrowed")
 
-        with pytest.raises(ReplayFailed, match="a Curator of one record of an audited fit is used inside of another"):
+        with pytest.raises(
+            ReplayFailed, match="this Curator of one record of an audited fit is used inside of another"
+        ):
             contextvars.Context().run(elsewhere)
     released(curator, "after it")  # an ordinary curator now
 

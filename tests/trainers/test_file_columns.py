@@ -133,7 +133,7 @@ def test_a_stream_refuses_a_csv_file_whose_columns_are_in_another_order(tmp_path
     ids=lambda x: type(x).__name__,
 )
 def test_the_name_of_a_label_of_what_is_no_files_is_refused_by_what_it_is(named):
-    with pytest.raises(SchemaError, match=f"y is a str, as of rows in files, and X is a {type(named).__name__}"):
+    with pytest.raises(SchemaError, match=rf"y is a str, as of rows in files, and X is an? {type(named).__name__}"):
         model_of(DECLARED).fit(named, "cost")
 
 

@@ -111,7 +111,7 @@ def _columns(frame: Any, ignored: tuple[str, ...]) -> list[Named]:
         return [(name, None if name in ignored else dtype_kind(dtype, name)) for name, dtype in types.items()]
     eager = frame_or_none(frame)
     if eager is None:
-        raise SchemaError(f"a schema cannot be drafted of a {type(frame).__name__}: {_GIVE}")
+        raise SchemaError(f"a schema cannot be drafted of {_validate.kind_of(frame)}: {_GIVE}")
     _require_names(eager.columns)  # of pandas they may be anything
     return [(name, None if name in ignored else series_kind(eager[name], name)) for name in eager.columns]
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
+from ledgerwood import _validate
 from ledgerwood.curator.inputs.dates import typed_dates, with_known_dates
 from ledgerwood.curator.inputs.sparse_tables import (
     SparseTable,
@@ -69,7 +70,7 @@ def table_width(X: Any, schema: Schema | None) -> int:
     if _is_list(X):
         if schema is None or not schema.features:
             raise SchemaError(
-                f"X is a {type(X).__name__}, whose number of columns depends on its rows: pass an array or a data "
+                f"X is {_validate.kind_of(X)}, whose number of columns depends on its rows: pass an array or a data "
                 "frame, or declare the columns, as Schema.uniform(low, high, n_features=...) does"
             )
         return len(schema.features)
@@ -219,7 +220,7 @@ def one_column(values: Any, name: str, *, numeric: bool = False) -> Column:
         items = list(values)
         return np.fromiter(items, dtype=object, count=len(items))
     if not isinstance(values, ArrayLike | memoryview):
-        raise SchemaTypeError(f"{name} is a {type(values).__name__}; give {_ONE_COLUMN}")
+        raise SchemaTypeError(f"{name} is {_validate.kind_of(values)}; give {_ONE_COLUMN}")
     array = plain_array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         _warn_of_columns(name)
@@ -365,7 +366,7 @@ def row_count(values: Any) -> int:
         return require_sparse(values)[0]
     if not isinstance(values, ArrayLike | memoryview):
         kind = SchemaError if values is None else SchemaTypeError
-        raise kind(f"rows are a {type(values).__name__}; give {_TABLE}, and for one column {_ONE_COLUMN}")
+        raise kind(f"rows are {_validate.kind_of(values)}; give {_TABLE}, and for one column {_ONE_COLUMN}")
     array = plain_array(values)
     if not array.ndim:
         raise SchemaError(f"rows are a single value; give {_TABLE}, and for one column {_ONE_COLUMN}")
@@ -433,7 +434,7 @@ def _array(X: Any) -> NDArray[Any]:
     """A table as an array of two dimensions."""
     require_dense(X)
     if not isinstance(X, ArrayLike | memoryview):
-        raise SchemaTypeError(f"Expected 2D array, got a {type(X).__name__} instead: X must be {_TABLE}")
+        raise SchemaTypeError(f"Expected 2D array, got {_validate.kind_of(X)} instead: X must be {_TABLE}")
     array = plain_array(X)
     if array.ndim != 2:
         raise SchemaError(

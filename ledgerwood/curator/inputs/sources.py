@@ -14,7 +14,7 @@ from typing import Any, final
 
 import narwhals as nw
 
-from ledgerwood import _extras
+from ledgerwood import _extras, _validate
 from ledgerwood.csv_files import csv_header
 from ledgerwood.curator.inputs.batches import Batch, Roles, RowSource, batch_rows
 from ledgerwood.curator.inputs.csv_sources import CsvFiles, CsvTypes
@@ -156,8 +156,8 @@ def require_labels_given(X: Any, y: Any) -> None:
     """
     if isinstance(y, str):
         raise SchemaError(
-            f"y is a str, as of rows in files, and X is a {type(X).__name__}. Files are a path, a folder, a pattern, a "
-            "pyarrow.dataset (of several files, pyarrow.dataset.dataset([...])) or a polars LazyFrame; of a table in "
+            f"y is a str, as of rows in files, and X is {_validate.kind_of(X)}. Files are a path, a folder, a pattern, "
+            "a pyarrow.dataset (of several files, pyarrow.dataset.dataset([...])) or a polars LazyFrame; of a table in "
             "memory give the labels, fit(X, y)"
         )
 
@@ -169,7 +169,7 @@ def require_label(y: Any) -> str:
         SchemaError: not a name.
     """
     if not isinstance(y, str) or not y:
-        raise SchemaError(f"rows in files have their labels beside them, and y is a {type(y).__name__}: {_LABEL}")
+        raise SchemaError(f"rows in files have their labels beside them, and y is {_validate.kind_of(y)}: {_LABEL}")
     return y
 
 

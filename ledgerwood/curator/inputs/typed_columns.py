@@ -19,6 +19,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.curator.inputs.dates import days, is_zoned
 from ledgerwood.curator.inputs.reading import (
     NamedArray,
@@ -305,7 +306,7 @@ def dtype_kind(dtype: nw.dtypes.DType, name: str) -> ColumnKind:
 
 def _require_array(values: Any, name: str) -> None:
     if isinstance(values, list | tuple):
-        raise SchemaError(f"{name} is a {type(values).__name__}, whose type depends on its values: {_TYPED}")
+        raise SchemaError(f"{name} is {_validate.kind_of(values)}, whose type depends on its values: {_TYPED}")
 
 
 def _array_kind(values: Any, name: str) -> ColumnKind:

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.curator.grid import Loss
 from ledgerwood.curator.inputs.encoding import column_count
 from ledgerwood.curator.inputs.typed_columns import TypedColumns
@@ -156,7 +157,7 @@ def collections_of(X: Any, y: Any, sample_weight: Any) -> Collections:
     for name, value in (("X", X), ("y", y), ("sample_weight", sample_weight)):
         if not is_collection(value) and not (value is None and name == "sample_weight"):
             raise SchemaError(
-                f"{name} is a {type(value).__name__}, and rows on a cluster are Dask collections throughout: "
+                f"{name} is {_validate.kind_of(value)}, and rows on a cluster are Dask collections throughout: "
                 "fit(frame[features], frame['label'])"
             )
     X = _by_rows(X, "X")

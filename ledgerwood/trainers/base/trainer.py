@@ -442,7 +442,7 @@ class AbstractTrainer(AbstractSavedModel, abc.ABC):
         """
         found = self._batches(X)
         if found is None:
-            raise SchemaError(f"X is a {type(X).__name__} in memory: predict it as it is, model.predict(X)")
+            raise SchemaError(f"X is {_validate.kind_of(X)} in memory: predict it as it is, model.predict(X)")
         return found
 
     def _batches(self, X: Any) -> Iterator[Any] | None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ledgerwood import _validate
 from ledgerwood.accounting.events.base import FloatArray
 from ledgerwood.errors import InvalidParameter
 
@@ -111,7 +112,7 @@ def signals_of(model: Any, X: NDArray[Any], y: NDArray[Any], classes: tuple[Any,
         return _of_probabilities(_finite(probabilities(X), (len(X), None), name), model, y, classes, name)
     predict = getattr(model, "predict", None)
     if predict is None:
-        raise InvalidParameter(f"{name} is a {type(model).__name__}, which has no predict (unit: model)")
+        raise InvalidParameter(f"{name} is {_validate.kind_of(model)}, which has no predict (unit: model)")
     if classes is not None:
         predicted = np.asarray(predict(X))
         if predicted.shape != y.shape:

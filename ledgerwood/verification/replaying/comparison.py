@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ledgerwood import _validate
 from ledgerwood.accounting.ledger import Ledger
 from ledgerwood.errors import ReplayFailed
 
@@ -81,7 +82,7 @@ def _parts(value: Any, path: str) -> list[tuple[str, object]]:
                     strict=True,
                 ),
             )
-    raise ReplayFailed(f"{path} is a {type(value).__name__}, which a replay cannot look into")
+    raise ReplayFailed(f"{path} is {_validate.kind_of(value)}, which a replay cannot look into")
 
 
 def _named(path: str, parts: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:

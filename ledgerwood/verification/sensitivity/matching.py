@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.errors import InvalidParameter
 from ledgerwood.verification.sensitivity.domains import Neighbour
 
@@ -62,8 +63,8 @@ def _columns(name: str, data: object) -> list[NDArray[Any]]:
         array = np.asarray(part)
         if array.ndim == 0:
             raise InvalidParameter(
-                f"{name} is a {type(part).__name__}: rows are matched by value in arrays, and in tuples of arrays, one "
-                "value or more a row; for anything else give a Neighbour (unit: rows)"
+                f"{name} is {_validate.kind_of(part)}: rows are matched by value in arrays, and in tuples of arrays, "
+                "one value or more a row; for anything else give a Neighbour (unit: rows)"
             )
         flat = (
             array.reshape(len(array), -1) if len(array) else np.empty((0, int(np.prod(array.shape[1:]))), array.dtype)

@@ -13,6 +13,7 @@ from typing import Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from ledgerwood import _validate
 from ledgerwood.errors import InvalidParameter
 
 _PUBLIC = frozenset({"dtype", "flags", "itemsize", "nbytes", "ndim", "shape", "size", "strides"})
@@ -207,7 +208,7 @@ def tripwire(
         InvalidParameter: no array, no allowed module, another kind.
     """
     if not isinstance(array, np.ndarray):
-        raise InvalidParameter(f"a {type(array).__name__} is no array (unit: rows)")
+        raise InvalidParameter(f"{_validate.kind_of(array)} is no array (unit: rows)")
     names = (allowed,) if isinstance(allowed, str) else tuple(allowed)
     if not names:
         raise InvalidParameter("allowed=() must name at least one module (unit: modules)")

@@ -291,7 +291,7 @@ class Strange:
         ({"y": np.array(["a"] * ROWS)}, "y holds values that are not numbers"),
         ({"classes": (0, 1)}, "y holds the label .*, which is not in classes"),
         ({"classes": ()}, "classes=.*at least one"),
-        ({"model": object()}, "the model is a object, which has no predict"),
+        ({"model": object()}, "the model is an object, which has no predict"),
         ({"model": Strange(np.full(ROWS, np.nan))}, "the model predicts numbers that are not finite"),
         ({"model": Strange(np.zeros((ROWS, 2)))}, "the model predicts shape"),
         ({"model": Strange(["x"] * ROWS)}, "the model predicts values that are not numbers"),
