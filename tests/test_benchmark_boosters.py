@@ -7,7 +7,7 @@ from benchmarks import data_sets, paired, wide_synthetic
 from benchmarks.dpxgboost_printed import AsPrinted
 from benchmarks.reproduce.judging import Mean
 from benchmarks.reproduce.judging import paired as judged
-from benchmarks.reproduce.papers import dpboost_figures, dpboost_theorems
+from benchmarks.reproduce.papers.dpboost import figures, theorems
 from ledgerwood import Numeric, Schema
 
 
@@ -58,8 +58,8 @@ def test_the_error_of_classes_is_a_percentage():
 
 def test_the_noise_as_printed_costs_what_lemma_1_leaves_out():
     # exp(epsilon G / (2 Delta)) is a bounded-range choice at rate times 4.
-    assert pytest.approx(0.5 + 2.0 * 0.5 / dpboost_theorems.gain_bound(0.1)) == dpboost_figures.PRINTED_TIMES
-    assert dpboost_theorems.gain_change(0.1) > 3.0 * dpboost_theorems.gain_bound(0.1)
+    assert pytest.approx(0.5 + 2.0 * 0.5 / theorems.gain_bound(0.1)) == figures.PRINTED_TIMES
+    assert theorems.gain_change(0.1) > 3.0 * theorems.gain_bound(0.1)
 
 
 @pytest.mark.slow

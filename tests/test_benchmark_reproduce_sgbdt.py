@@ -5,11 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.reproduce.papers import sgbdt_figures as figures
-from benchmarks.reproduce.papers import sgbdt_proofs as proofs
-from benchmarks.reproduce.papers.sgbdt import PAPER
-from benchmarks.reproduce.papers.sgbdt_runs import AS_PUBLISHED
-from benchmarks.reproduce.papers.sgbdt_theorems import within
+from benchmarks.reproduce.papers.sgbdt import PAPER, figures, proofs
+from benchmarks.reproduce.papers.sgbdt.runs import AS_PUBLISHED
+from benchmarks.reproduce.papers.sgbdt.theorems import within
 from benchmarks.utility import Scale
 
 QUICK = Scale(seeds=1, rows=400)

@@ -10,7 +10,7 @@ from benchmarks.privatree_recipes import DIFFERENCES, RECIPES, compas_two_years
 from benchmarks.reproduce.papers.federated import PAPER as FEDERATED
 from benchmarks.reproduce.papers.federated import theorems as federated_theorems
 from benchmarks.reproduce.papers.privatree import PAPER as PRIVATREE
-from benchmarks.reproduce.papers.privatree import guarantees, tables, theorems
+from benchmarks.reproduce.papers.privatree import guarantees, learners, theorems
 from benchmarks.utility import Scale
 from ledgerwood import Categorical
 
@@ -45,15 +45,15 @@ def test_every_printed_table_has_all_29_rows():
 
 def test_the_noise_as_printed_costs_as_many_times_epsilon_as_there_are_features():
     data = compas_two_years(0)
-    model = tables.noise_as_printed(data, 0.1)
+    model = learners.noise_as_printed(data, 0.1)
     plan = model.make_plan(data.schema)
     stated = 0.1 - plan.labels.rate * 2.0  # of splits and quantiles, as the paper counts
-    node = stated / (tables.DEPTH + 1)
+    node = stated / (learners.DEPTH + 1)
     assert plan.level.scale == pytest.approx(1.0 / node, rel=1e-6)
-    assert tables.spent(data, 0.1) == pytest.approx(
-        3 * node + tables.DEPTH * 11 * node + plan.labels.rate, rel=1e-6
+    assert learners.spent(data, 0.1) == pytest.approx(
+        3 * node + learners.DEPTH * 11 * node + plan.labels.rate, rel=1e-6
     )  # three numeric features have quantiles
-    assert tables.spent(data, 0.1) > 8 * stated
+    assert learners.spent(data, 0.1) > 8 * stated
 
 
 def test_the_least_expectation_is_the_worst_of_all_sets():

@@ -16,16 +16,16 @@ from benchmarks.privatree_printed import TABLE_VIII, Key
 from benchmarks.privatree_studies import certified
 from benchmarks.reproduce.items import Found, Item, Reading, Study
 from benchmarks.reproduce.judging import Mean, ordered, reached
-from benchmarks.reproduce.papers.privatree.tables import (
+from benchmarks.reproduce.papers.privatree.learners import (
     AS_PRINTED,
     LIBRARY,
     PAPER,
     accuracies,
     cell,
-    mean,
     methods,
     tables_of,
 )
+from benchmarks.reproduce.papers.privatree.tables import mean
 from benchmarks.utility import Scale
 from ledgerwood import Categorical, Numeric, Schema
 from ledgerwood.trainers import PrivaTreeClassifier

@@ -15,7 +15,8 @@ from benchmarks.privatree_printed import SHARES, TABLE_III, TABLE_IV, TABLE_VIII
 from benchmarks.privatree_recipes import RECIPES
 from benchmarks.reproduce.items import Found, Item, Reading, Study
 from benchmarks.reproduce.judging import Mean, ordered, reached
-from benchmarks.reproduce.papers.privatree.tables import LIBRARY, ROWS, UCI, cells_of, named, poisoned_rows, spent, tree
+from benchmarks.reproduce.papers.privatree.learners import LIBRARY, poisoned_rows, spent, tree
+from benchmarks.reproduce.papers.privatree.tables import ROWS, UCI, cells_of, named
 from benchmarks.reproduce.results import DOCS, FOLDER
 from benchmarks.utility import Scale
 from ledgerwood.verification.attacks.poisoning import least_expectation

@@ -6,8 +6,8 @@ from typing import Any
 from benchmarks import sgbdt, sgbdt_ablations
 from benchmarks.federated_averaging import averaging
 from benchmarks.reproduce.items import Found, Item, Study
-from benchmarks.reproduce.papers import sgbdt_runs as runs
-from benchmarks.reproduce.papers.sgbdt_figures import (
+from benchmarks.reproduce.papers.sgbdt import runs
+from benchmarks.reproduce.papers.sgbdt.figures import (
     LEARNED,
     above,
     at_less,
@@ -26,7 +26,7 @@ from benchmarks.reproduce.papers.sgbdt_figures import (
     spent,
     uniform,
 )
-from benchmarks.reproduce.papers.sgbdt_theorems import within
+from benchmarks.reproduce.papers.sgbdt.theorems import within
 from benchmarks.utility import Scale
 from ledgerwood import datasets
 

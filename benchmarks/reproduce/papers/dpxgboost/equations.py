@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.reproduce import judging
 from benchmarks.reproduce.items import Found, Item, Reading, Study
-from benchmarks.reproduce.papers.dpboost_theorems import gain_change
+from benchmarks.reproduce.papers.dpboost.theorems import gain_change
 from benchmarks.utility import Scale
 from ledgerwood import Adjacency, Numeric, PoissonSampled, PureEvent, Schema, price
 from ledgerwood.trainers import DPXGBoostRegressor

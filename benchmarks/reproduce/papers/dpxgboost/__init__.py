@@ -1,7 +1,7 @@
 """DP-XGBoost: Private Machine Learning at Scale (Grislain, Gonzalvez)."""
 
 from benchmarks.reproduce.items import Paper
-from benchmarks.reproduce.papers import dpxgboost_equations, dpxgboost_figures, dpxgboost_rows
+from benchmarks.reproduce.papers.dpxgboost import equations, figures, rows
 
 ABOUT = """\
 Sound figures are those of {doc}`../explanation/dpxgboost` with `preset="paper"`: 20 trees of depth 6, rate .3, lambda
@@ -17,7 +17,7 @@ PAPER = Paper(
     title="DP-XGBoost: Private Machine Learning at Scale (Grislain, Gonzalvez)",
     source="arXiv:2110.12770",
     about=ABOUT.replace("\n", " "),
-    studies=(dpxgboost_equations.STUDY, *dpxgboost_figures.STUDIES),
-    items=(*dpxgboost_equations.ITEMS, *dpxgboost_rows.ITEMS),
+    studies=(equations.STUDY, *figures.STUDIES),
+    items=(*equations.ITEMS, *rows.ITEMS),
     numbered={"Equation": 7, "Algorithm": 1, "Figure": 6},
 )

@@ -1,7 +1,7 @@
 """Privacy-Preserving Gradient Boosting Decision Trees (Li, Wu, Wen, He)."""
 
 from benchmarks.reproduce.items import Paper
-from benchmarks.reproduce.papers import dpboost_figures, dpboost_rows, dpboost_theorems
+from benchmarks.reproduce.papers.dpboost import figures, rows, theorems
 
 ABOUT = """\
 Sound figures are those of {doc}`../explanation/dpboost` with `preset="paper"`: 50 trees of depth 6, rate and lambda .1,
@@ -16,7 +16,7 @@ PAPER = Paper(
     title="Privacy-Preserving Gradient Boosting Decision Trees (Li, Wu, Wen, He)",
     source="AAAI 2020, arXiv:1911.04209",
     about=ABOUT.replace("\n", " "),
-    studies=(dpboost_theorems.STUDY, *dpboost_figures.STUDIES),
-    items=(*dpboost_theorems.ITEMS, *dpboost_rows.ITEMS),
+    studies=(theorems.STUDY, *figures.STUDIES),
+    items=(*theorems.ITEMS, *rows.ITEMS),
     numbered={"Definition": 2, "Theorem": 8, "Lemma": 2, "Corollary": 2, "Algorithm": 2, "Table": 3, "Figure": 8},
 )

@@ -1,7 +1,7 @@
 """S-GBDT (Kirschte, Peinemann, Stock, Cotrini, Mohammadi)."""
 
 from benchmarks.reproduce.items import Paper
-from benchmarks.reproduce.papers import sgbdt_headlines, sgbdt_theorems
+from benchmarks.reproduce.papers.sgbdt import headlines, theorems
 
 PAPER = Paper(
     key="sgbdt",
@@ -19,7 +19,7 @@ PAPER = Paper(
         "five folds of 3 seeds (Abalone) or of 1 (Adult), which {doc}`../benchmarks/sgbdt_ablations` draws. "
         "Adjacency is add-remove. Definitions, theorems and their kin share one count, 1 to 27."
     ),
-    studies=(*sgbdt_theorems.STUDIES, *sgbdt_headlines.STUDIES),
-    items=(*sgbdt_theorems.GUARANTEES, *sgbdt_theorems.ALGORITHMS, *sgbdt_headlines.ITEMS),
+    studies=(*theorems.STUDIES, *headlines.STUDIES),
+    items=(*theorems.GUARANTEES, *theorems.ALGORITHMS, *headlines.ITEMS),
     numbered={"Definition/Theorem/Lemma/Corollary/Remark": 27, "Algorithm": 9, "Figure": 8},
 )

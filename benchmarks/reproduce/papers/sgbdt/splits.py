@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.reproduce.papers.sgbdt_proofs import Check, worst
+from benchmarks.reproduce.papers.sgbdt.proofs import Check, worst
 from benchmarks.utility import Scale
 from ledgerwood import Categorical
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from benchmarks.reproduce.items import Found, Item, Reading, Study, Verdict
 from benchmarks.reproduce.judging import SLACK, covered, refuted, specimens, text
-from benchmarks.reproduce.papers import sgbdt_proofs as proofs
-from benchmarks.reproduce.papers import sgbdt_splits as splits
+from benchmarks.reproduce.papers.sgbdt import proofs, splits
 
 STUDIES = tuple(
     Study(name=name, run=run, seeds=0)

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import drawing
 from benchmarks.reproduce.items import Found, Reading, Verdict
 from benchmarks.reproduce.judging import ERRORS, Mean, ordered, reached, text
-from benchmarks.reproduce.papers.sgbdt_runs import AS_PUBLISHED
+from benchmarks.reproduce.papers.sgbdt.runs import AS_PUBLISHED
 
 R2, ACCURACY = 1, 1
 """Places of what the paper reports in a stored cell; the first score is RMSE or AUC."""

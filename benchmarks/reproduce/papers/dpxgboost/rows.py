@@ -7,7 +7,7 @@ from benchmarks.dpxgboost import AS_PRINTED
 from benchmarks.reproduce import judging
 from benchmarks.reproduce.items import Found, Item, Reading, Verdict
 from benchmarks.reproduce.judging import text
-from benchmarks.reproduce.papers.dpboost_rows import above, means, table_means
+from benchmarks.reproduce.papers.dpboost.readings import above, means, table_means
 
 Read = Callable[[Found], Reading]
 POINTS = "The figure's points are not printed as numbers; the text's claim is judged."

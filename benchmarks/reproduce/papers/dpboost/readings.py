@@ -1,0 +1,233 @@
+"""DPBoost's tables, figures and headlines: how stored values are read and judged."""
+
+from collections.abc import Callable, Mapping
+
+from benchmarks.reproduce import judging
+from benchmarks.reproduce.items import Found, Reading, Verdict
+from benchmarks.reproduce.judging import Mean, text
+
+Read = Callable[[Found], Reading]
+
+
+def means(cells: list[Mapping[str, float]], entry: Found) -> dict[str, Mean]:
+    """Each budget's mean."""
+    found = zip(entry["epsilons"], cells, strict=True)
+    return {
+        f"eps {epsilon:g}": Mean(value=c["mean"], spread=c["spread"], count=entry["splits"]) for epsilon, c in found
+    }
+
+
+def above(name: str, *rivals: str) -> Read:
+    """Whether the first method has a lower error than each rival at every budget, by paired differences."""
+
+    def read(found: Found) -> Reading:
+        entry = found[name]
+        first, *_ = entry["methods"]
+        own = means(entry["methods"][first], entry)
+        gaps, cells = {}, {}
+        for rival in rivals:
+            other = means(entry["methods"][rival], entry)
+            for point, gap in means(entry["first less"][rival], entry).items():
+                gaps[f"{point}, {rival}"] = gap
+                cells[f"{point}, {rival}"] = f"{own[point]} / {other[point]}"
+        reading = judging.paired(gaps, higher=False, cells=cells, names=(first, "rival"))
+        return Reading(ours=f"{entry['measure']}: {reading.ours}", as_printed=printed(entry), verdict=reading.verdict)
+
+    return read
+
+
+def printed(entry: Found) -> str:
+    """The error with the noise as printed, where it was measured."""
+    cells = next((cells for name, cells in entry["methods"].items() if "as printed" in name), None)
+    return "" if cells is None else "; ".join(f"{point}: {mean}" for point, mean in means(cells, entry).items())
+
+
+def near_half(found: Found) -> Reading:
+    """SEQ's error of classes is around 50 %: within 10 points at all budgets, and two standard errors."""
+    entry = found["a9a"]
+    own = means(entry["methods"]["SEQ"], entry)
+    off = [point for point, mean in own.items() if abs(mean.value - 50.0) > 10.0 + judging.ERRORS * mean.error]
+    cells = "; ".join(f"{point}: {mean}" for point, mean in own.items())
+    return Reading(ours=f"test error, %: {cells}", verdict="does not hold" if off else "holds")
+
+
+def less_by_ten(found: Found) -> Reading:
+    """DPBoost is 10 points below PARA at epsilon 1, within two standard errors of the paired difference."""
+    entry = found["a9a"]
+    gap = means(entry["first less"]["PARA"], entry)["eps 1"]
+    verdict: Verdict = "holds" if gap.value <= -9.5 + judging.ERRORS * gap.error else "does not hold"
+    return Reading(ours=f"{gap} points of test error against PARA, a9a", verdict=verdict)
+
+
+def close_to_plain(found: Found) -> Reading:
+    """DPBoost is close to what is not private: within 3 points, or a tenth of the RMSE, at some budget of each set.
+
+    "In many cases" is neither shown nor refuted by some of two sets out of ten.
+    """
+    cells, near = [], []
+    for name, entry in found.items():
+        own, plain = means(entry["methods"]["DPBoost"], entry), entry["not private"]["mean"]
+        margin = 3.0 if entry["measure"] != "RMSE" else 0.1 * plain
+        best = min(own, key=lambda point: own[point].value)
+        near.append(own[best].value - judging.ERRORS * own[best].error <= plain + margin)
+        cells.append(f"{name}: {own[best]} at {best}, not private {text(plain)}")
+    verdict: Verdict = "holds" if all(near) else "cannot be judged" if any(near) else "does not hold"
+    return Reading(ours=f"{'; '.join(cells)} [close: {sum(near)} of {len(near)}]", verdict=verdict)
+
+
+def stable(found: Found) -> Reading:
+    """DPBoost's spread over splits, beside PARA's and SEQ's: smaller at every budget of each set."""
+    worse, cells = [], []
+    for name, entry in found.items():
+        spreads = {m: [c["spread"] for c in entry["methods"][m]] for m in ("DPBoost", "PARA", "SEQ")}
+        for place, epsilon in enumerate(entry["epsilons"]):
+            own, *others = (spreads[m][place] for m in spreads)
+            cells.append(f"{name}, eps {epsilon:g}: {text(own)} / {text(others[0])} / {text(others[1])}")
+            worse.append(own > min(others))
+    said = f" [DPBoost / PARA / SEQ; smallest at {len(worse) - sum(worse)} of {len(worse)}]"
+    return Reading(ours="; ".join(cells) + said, verdict="does not hold" if any(worse) else "holds")
+
+
+def table_means(entry: Found, variant: str) -> dict[str, Mean]:
+    """RMSE, or test error in percent, of a variant of a stored table of utility."""
+    (row,) = (row for row in entry["rows"] if row["name"] == variant)
+    numeric = entry["measures"][0] == "RMSE"
+    return {
+        f"eps {cell['epsilon']:g}": Mean(
+            value=cell["mean"][0] if numeric else 100.0 * (1.0 - cell["mean"][1]),
+            spread=cell["spread"][0] if numeric else 100.0 * cell["spread"][1],
+            count=row["splits"],
+        )
+        for cell in row["cells"]
+    }
+
+
+def stored_above(name: str, *rivals: str) -> Read:
+    """The same of a stored table, whose splits are the same for all methods, by their means."""
+
+    def read(found: Found) -> Reading:
+        entry = found[name]
+        own = table_means(entry, "paper")
+        better, worse = {}, {}
+        for rival in rivals:
+            for point, mean in table_means(entry, rival).items():
+                better[f"{point}, {rival}"], worse[f"{point}, {rival}"] = own[point], mean
+        reading = judging.ordered(better, worse, higher=False, names=("DPBoost", "rival"))
+        return Reading(ours=f"{reading.ours} {entry['splits']} folds", verdict=reading.verdict)
+
+    return read
+
+
+def whole(kind: str) -> Read:
+    """Figure 2 at the real size: one fit, no spread; better than the trivial model."""
+
+    def read(found: Found) -> Reading:
+        entry = found[kind]
+        cells = [f"eps {cell['epsilon']:g}: {text(cell['error'])}" for cell in entry["methods"]["DPBoost"]]
+        plain = entry["not private"]
+        said = f"; not private, {plain['rows']:,} rows: {text(plain['error'])}; trivial {text(entry['trivial'])}"
+        memory = f"; {entry['anonymous bytes'] / 2**30:.2f} GiB"
+        rows, columns = entry["rows_columns"]
+        learns = all(cell["error"] < entry["trivial"] for cell in entry["methods"]["DPBoost"])
+        return Reading(
+            ours=f"{rows:,} x {columns}, ten trees: {'; '.join(cells)}{said}{memory}",
+            verdict="cannot be judged" if learns else "does not hold",
+        )
+
+    return read
+
+
+def ends(entry: Found, variant: str) -> tuple[Mean, Mean]:
+    """A curve's error at its first and last length: RMSE, or test error in percent."""
+    cells = next(row["cells"] for row in entry["rows"] if row["name"] == variant)
+    place, sign = (0, 1.0) if entry["measures"][0] == "RMSE" else (1, -100.0)
+    found = []
+    for cell in (cells[0], cells[-1]):
+        value = sign * cell["mean"][place] if sign > 0 else 100.0 + sign * cell["mean"][place]
+        found.append(Mean(value=value, spread=abs(sign) * cell["spread"][place], count=entry["splits"]))
+    return found[0], found[1]
+
+
+def grows_better(variant: str) -> Read:
+    """Figures 3, 7 and 8: the error at 1,000 trees beside that at 50, and beside PARA's."""
+
+    def read(found: Found) -> Reading:
+        cells, kept = [], []
+        for name, entry in found.items():
+            halves = next(row["name"] for row in entry["rows"] if row["name"].startswith("para"))
+            (first, last), (_, para) = ends(entry, variant), ends(entry, halves)
+            kept += [is_below(last, first), is_below(last, para)]
+            lengths = entry["lengths"]
+            measure = "RMSE" if entry["measures"][0] == "RMSE" else "test error, %"
+            cells.append(f"{name}, {measure}: {first} at {lengths[0]} trees, {last} at {lengths[-1]}; PARA {para}")
+        return Reading(ours="; ".join(cells) + " [2 folds]", verdict="holds" if all(kept) else "does not hold")
+
+    return read
+
+
+def is_below(one: Mean, other: Mean) -> bool:
+    """Whether one error is below another, or not clearly above it."""
+    return one.value - other.value <= judging.ERRORS * (one.error**2 + other.error**2) ** 0.5
+
+
+def flat_para(found: Found) -> Reading:
+    """PARA runs out of rows: with halves of what is left, no tree after some twenty has any."""
+    cells, flat = [], []
+    for name, entry in found.items():
+        halves = next(row["name"] for row in entry["rows"] if row["name"].startswith("para"))
+        first, last = ends(entry, halves)
+        cells.append(f"{name}, {halves}: {first} at {entry['lengths'][0]} trees, {last} at {entry['lengths'][-1]}")
+        flat.append(abs(first.value - last.value) < 1e-9)
+    return Reading(ours="; ".join(cells), verdict="holds" if all(flat) else "does not hold")
+
+
+def shape(name: str, rows: int, columns: int) -> Read:
+    """Table 1: rows and columns as printed."""
+
+    def read(found: Found) -> Reading:
+        own = found[name]
+        return Reading(ours="{:,} x {}".format(*own), verdict="holds" if own == [rows, columns] else "does not hold")
+
+    return read
+
+
+def seconds(name: str) -> Read:
+    """Table 2: seconds a tree of ours and of a booster that is not private; judged on their ratio, within 3."""
+
+    def read(found: Found) -> Reading:
+        own, plain = found[name]["seconds"]["paper"], found[name]["seconds"]["not private (scikit-learn)"]
+        cells = f"{own:.4f} ({plain:.4f}), {own / plain:.1f} times"
+        return Reading(ours=cells, verdict="holds" if own <= 3.0 * plain else "does not hold")
+
+    return read
+
+
+def whole_seconds(found: Found) -> Reading:
+    """Table 2, the synthetic sets at their size: no more than 3 seconds a tree."""
+    cells, slow = [], []
+    for kind, entry in found.items():
+        each = [cell["seconds a tree"] for cell in entry["methods"]["DPBoost"]]
+        cells.append(f"{kind}: {min(each):.2f} to {max(each):.2f} s")
+        slow.append(max(each) > 3.0)
+    return Reading(ours="; ".join(cells), verdict="does not hold" if any(slow) else "holds")
+
+
+def left_out(name: str, most: float, least: float = 0.0) -> Read:
+    """Table 3: the share of rows that filtering leaves out, over the trees, at budgets from `least` on."""
+
+    def read(found: Found) -> Reading:
+        own = found[name]
+        cells = "; ".join(f"eps {float(e):g}: {v['mean']:.2%}, at most {v['most']:.2%}" for e, v in own.items())
+        holds = all(values["mean"] <= most for epsilon, values in own.items() if float(epsilon) >= least)
+        return Reading(ours=cells, verdict="holds" if holds else "does not hold")
+
+    return read
+
+
+def no_more_than_eight(found: Found) -> Reading:
+    """All sets of Table 3 that can be had."""
+    most = max(values["most"] for own in found.values() for values in own.values())
+    return Reading(
+        ours=f"largest share of any tree, set and epsilon: {most:.2%}",
+        verdict="holds" if most <= 0.08 else "does not hold",
+    )
