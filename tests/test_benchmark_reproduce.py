@@ -77,6 +77,16 @@ def test_an_order_needs_one_clear_point_and_none_against_it():
     assert verdict(0.1, -0.1) == "cannot be judged"
 
 
+def test_methods_are_alike_where_no_difference_can_exceed_the_margin():
+    def verdict(*gaps):
+        means = {str(i): Mean(value=gap, spread=spread, count=4) for i, (gap, spread) in enumerate(gaps)}
+        return judging.alike(means, margin=0.02, cells=dict.fromkeys(means, ""), names=("a", "b")).verdict
+
+    assert verdict((0.01, 0.005), (-0.01, 0.01)) == "holds"
+    assert verdict((0.01, 0.005), (0.0, 0.03)) == "cannot be judged"  # errors of .03 would hide a difference of .03
+    assert verdict((0.01, 0.005), (-0.05, 0.01)) == "does not hold"
+
+
 def test_a_refutation_rests_on_a_specimen_that_was_caught():
     assert judging.refuted("sgbdt-initial-score-scale").verdict == "does not hold"
     with pytest.raises(ValueError, match="needs a specimen"):

@@ -118,6 +118,28 @@ def paired(
     return Reading(ours=f"{shown} [{names[0]} / {names[1]}; {counted}]", verdict=verdict)
 
 
+def alike(gaps: Mapping[str, Mean], *, margin: float, cells: Mapping[str, str], names: tuple[str, str]) -> Reading:
+    """A claim that two methods are equally good, by paired differences: all are within a margin, errors included.
+
+    It does not hold where a difference is beyond the margin by two standard errors, and cannot be judged where the
+    errors allow both.
+
+    Args:
+        gaps: the difference of each point.
+        margin: the largest difference that counts as none.
+        cells: what is shown for a point, beside its difference.
+        names: of the two methods.
+    """
+    beyond = [p for p, gap in gaps.items() if abs(gap.value) - ERRORS * gap.error > margin]
+    within = [p for p, gap in gaps.items() if abs(gap.value) + ERRORS * gap.error <= margin]
+    verdict: Verdict = "does not hold" if beyond else "holds" if len(within) == len(gaps) else "cannot be judged"
+    shown = "; ".join(
+        f"{p}: {cells[p]}, difference {gap.value:+.3f} ± {ERRORS * gap.error:.3f}" for p, gap in gaps.items()
+    )
+    counted = f"paired: surely within {text(margin)} at {len(within)}, surely beyond at {len(beyond)} of {len(gaps)}"
+    return Reading(ours=f"{shown} [{names[0]} / {names[1]}; {counted}]", verdict=verdict)
+
+
 def covered(claimed: float, exact: float, *, what: str) -> Reading:
     """A claimed cost, sensitivity or bound against the exact or the largest one that was found."""
     verdict: Verdict = "holds" if exact <= claimed * (1.0 + SLACK) else "does not hold"
