@@ -66,6 +66,24 @@ def test_what_only_the_printed_noise_reaches_holds_with_less_noise():
     assert judging.reached({"eps 1": ".39"}, enough, higher=True, as_printed=short).verdict == "holds"
 
 
+def test_what_only_the_errors_allow_is_not_judged():
+    far = Mean(value=0.124, spread=0.142, count=5)
+    assert judging.is_reached(".25", far, higher=True)
+    assert judging.reached({"eps .1": ".25"}, {"eps .1": far}, higher=True).verdict == "cannot be judged"
+    near = {"eps .1": Mean(value=0.23, spread=0.03, count=5)}
+    assert judging.reached({"eps .1": ".25"}, near, higher=True).verdict == "holds"
+    short = {"eps .1": Mean(value=0.1)}
+    assert judging.reached({"eps .1": ".25"}, short, higher=True, as_printed={"eps .1": far}).verdict == "does not hold"
+
+
+def test_most_points_may_not_be_contradicted():
+    better = {str(i): Mean(value=gap) for i, gap in enumerate((0.1, 0.1, 0.1, -0.1, -0.1))}
+    worse = dict.fromkeys(better, Mean(value=0.0))
+    assert judging.ordered(better, worse, higher=True, names=("a", "b")).verdict == "does not hold"
+    assert judging.ordered(better, worse, higher=True, names=("a", "b"), most=True).verdict == "holds"
+    assert judging.ordered(worse, better, higher=True, names=("b", "a"), most=True).verdict == "does not hold"
+
+
 def test_an_order_needs_one_clear_point_and_none_against_it():
     def verdict(*gaps):
         better = {str(i): Mean(value=gap, spread=0.1, count=1) for i, gap in enumerate(gaps)}

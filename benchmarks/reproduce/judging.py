@@ -1,8 +1,9 @@
 """Rules that turn measured values into a verdict. Each is a function, so that no verdict is written by hand.
 
 A printed figure is *reached* where ours is at least as good within half a unit of its last digit and two standard
-errors: of our mean, and of the printed one where the paper has its error. A cost is *covered* where what is claimed is
-at least the exact one, relative slack 1e-9.
+errors: of our mean, and of the printed one where the paper has its error. Where the mean falls short by more than a
+tenth of the figure, and only the errors allow it, the figure is *open*: too few fits to tell. A cost is *covered* where
+what is claimed is at least the exact one, relative slack 1e-9.
 """
 
 import json
@@ -17,6 +18,8 @@ from benchmarks.reproduce.results import DOCS
 
 ERRORS = 2.0
 """Standard errors of a mean that a comparison allows."""
+SHORT = 0.1
+"""The share of a printed figure by which a mean may fall short, where the errors allow it."""
 SLACK = 1e-9
 
 
@@ -63,34 +66,61 @@ def is_reached(printed: str, ours: Mean, *, higher: bool) -> bool:
     return sign * (ours.value - float(figure.rstrip("%"))) >= -slack
 
 
+def is_open(printed: str, ours: Mean, *, higher: bool) -> bool:
+    """Whether a printed figure is reached by the errors alone: our mean is more than a tenth of the figure short."""
+    figure = float(printed.partition(" ± ")[0].rstrip("%"))
+    short = (figure - ours.value) * (1.0 if higher else -1.0)
+    return is_reached(printed, ours, higher=higher) and short > max(
+        SHORT * abs(figure), 0.5 * last_digit(printed.partition(" ± ")[0])
+    )
+
+
 def reached(
     printed: Mapping[str, str], ours: Mapping[str, Mean], *, higher: bool, as_printed: Mapping[str, Mean] | None = None
 ) -> Reading:
-    """Whether all printed points are reached by sound code, or at least with the noise as printed; keys name points."""
+    """Whether all printed points are reached by sound code, or at least with the noise as printed; keys name points.
+
+    Where all are reached, but some are open, it cannot be judged.
+    """
     hits = [point for point in printed if is_reached(printed[point], ours[point], higher=higher)]
+    unsure = [point for point in printed if is_open(printed[point], ours[point], higher=higher)]
     cells = "; ".join(f"{point}: {ours[point]}" for point in printed)
-    verdict: Verdict = "holds" if len(hits) == len(printed) else "does not hold"
+    verdict: Verdict = "does not hold" if len(hits) < len(printed) else "cannot be judged" if unsure else "holds"
     as_text = ""
     if as_printed is not None:
         as_text = "; ".join(f"{point}: {as_printed[point]}" for point in printed if point in as_printed)
-        also = all(is_reached(printed[p], as_printed.get(p, ours[p]), higher=higher) for p in printed)
+        best = {point: as_printed.get(point, ours[point]) for point in printed}
+        also = all(
+            is_reached(printed[p], best[p], higher=higher) and not is_open(printed[p], best[p], higher=higher)
+            for p in printed
+        )
         if verdict == "does not hold" and also:
             verdict = "holds with less noise"
-    counted = f" [{len(hits)} of {len(printed)}]" if len(printed) > 1 else ""
+    told = f", {len(unsure)} by errors only" if unsure else ""
+    counted = f" [{len(hits)} of {len(printed)}{told}]" if len(printed) > 1 else " [by errors only]" if unsure else ""
     return Reading(ours=cells + counted, as_printed=as_text, verdict=verdict)
 
 
-def ordered(better: Mapping[str, Mean], worse: Mapping[str, Mean], *, higher: bool, names: tuple[str, str]) -> Reading:
+def ordered(
+    better: Mapping[str, Mean],
+    worse: Mapping[str, Mean],
+    *,
+    higher: bool,
+    names: tuple[str, str],
+    most: bool = False,
+) -> Reading:
     """A claim that one method is above another at all points: no point may contradict it by two standard errors.
 
-    It cannot be judged where no point confirms it by two standard errors either.
+    It cannot be judged where no point confirms it by two standard errors either. With `most` it is a claim about most
+    points, on which the method is better or about as good: fewer than half may contradict it.
     """
     sign = 1.0 if higher else -1.0
     gaps = {p: sign * (better[p].value - worse[p].value) for p in better}
     errors = {p: math.hypot(better[p].error, worse[p].error) for p in better}
     against = [p for p in gaps if gaps[p] < -ERRORS * errors[p]]
     clear = [p for p in gaps if gaps[p] > ERRORS * errors[p]]
-    verdict: Verdict = "does not hold" if against else "holds" if clear else "cannot be judged"
+    refuted_ = len(against) >= len(gaps) / 2 if most else bool(against)
+    verdict: Verdict = "does not hold" if refuted_ else "holds" if clear else "cannot be judged"
     cells = "; ".join(f"{p}: {better[p]} / {worse[p]}" for p in better)
     said = f" [{names[0]} / {names[1]}; clearly better at {len(clear)}, clearly worse at {len(against)} of {len(gaps)}]"
     return Reading(ours=cells + said, verdict=verdict)

@@ -43,19 +43,27 @@ def printed(entry: Found) -> str:
 
 
 def near_half(found: Found) -> Reading:
-    """SEQ's error of classes is around 50 %: within 10 points at all budgets, and two standard errors."""
+    """SEQ's error of classes is around 50 %: its mean is within 10 points at all budgets.
+
+    Where a mean is further away, and its two standard errors allow it, it cannot be judged.
+    """
     entry = found["a9a"]
     own = means(entry["methods"]["SEQ"], entry)
-    off = [point for point, mean in own.items() if abs(mean.value - 50.0) > 10.0 + judging.ERRORS * mean.error]
+    far = {point: abs(mean.value - 50.0) - 10.0 for point, mean in own.items()}
+    off = any(far[point] > judging.ERRORS * mean.error for point, mean in own.items())
     cells = "; ".join(f"{point}: {mean}" for point, mean in own.items())
-    return Reading(ours=f"test error, %: {cells}", verdict="does not hold" if off else "holds")
+    verdict: Verdict = "does not hold" if off else "cannot be judged" if max(far.values()) > 0.0 else "holds"
+    return Reading(ours=f"test error, %: {cells}", verdict=verdict)
 
 
 def less_by_ten(found: Found) -> Reading:
-    """DPBoost is 10 points below PARA at epsilon 1, within two standard errors of the paired difference."""
+    """DPBoost is 10 points below PARA at epsilon 1; it cannot be judged where only the errors allow it."""
     entry = found["a9a"]
     gap = means(entry["first less"]["PARA"], entry)["eps 1"]
-    verdict: Verdict = "holds" if gap.value <= -9.5 + judging.ERRORS * gap.error else "does not hold"
+    short = gap.value + 9.5
+    verdict: Verdict = (
+        "holds" if short <= 0.0 else "cannot be judged" if short <= judging.ERRORS * gap.error else "does not hold"
+    )
     return Reading(ours=f"{gap} points of test error against PARA, a9a", verdict=verdict)
 
 
@@ -119,7 +127,7 @@ def stored_above(name: str, *rivals: str) -> Read:
 
 
 def whole(kind: str) -> Read:
-    """Figure 2 at the real size: one fit, no spread; better than the trivial model."""
+    """Figure 2 at the real size: what one fit of DPBoost reaches. It has no rivals beside it, so nothing is judged."""
 
     def read(found: Found) -> Reading:
         entry = found[kind]
@@ -128,10 +136,8 @@ def whole(kind: str) -> Read:
         said = f"; not private, {plain['rows']:,} rows: {text(plain['error'])}; trivial {text(entry['trivial'])}"
         memory = f"; {entry['anonymous bytes'] / 2**30:.2f} GiB"
         rows, columns = entry["rows_columns"]
-        learns = all(cell["error"] < entry["trivial"] for cell in entry["methods"]["DPBoost"])
         return Reading(
-            ours=f"{rows:,} x {columns}, ten trees: {'; '.join(cells)}{said}{memory}",
-            verdict="cannot be judged" if learns else "does not hold",
+            ours=f"{rows:,} x {columns}, ten trees: {'; '.join(cells)}{said}{memory}", verdict="cannot be judged"
         )
 
     return read

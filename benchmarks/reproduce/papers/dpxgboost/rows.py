@@ -17,6 +17,8 @@ ADULT = {"eps 1": "24", "eps 2": "18", "eps 4": "19", "eps 6": "19", "eps 8": "1
 ABALONE = {"eps 1": "6", "eps 2": "5.5", "eps 4": "3.2", "eps 6": "2.7", "eps 8": "2.6", "eps 10": "2.4"}
 CLASSES = {1.0: 12.0, 10.0: 8.0}
 NUMBERS = {1.0: 86.4, 10.0: 60.0}
+NUMBERS_PLAIN = 24.1
+"""Printed RMSE without privacy."""
 
 
 def marginal(name: str) -> Read:
@@ -73,13 +75,19 @@ def defaults(name: str, points: dict[str, str]) -> Read:
 
 
 def whole(kind: str, points: dict[float, float], measure: str) -> Read:
-    """Figure 4, synthetic sets at their size, beside what is not private; judged on the share of the way."""
+    """Figure 4, synthetic sets at their size: one fit each, judged within half a unit of the printed values.
+
+    Numbers have another scale of labels perhaps, so that both are taken over what is not private.
+    """
 
     def read(found: Found) -> Reading:
         entry = found[kind]
         cells = [f"eps {c['epsilon']:g}: {text(c['error'])}" for c in entry["methods"]["DP-XGBoost"]]
-        reached = all(c["error"] <= points[c["epsilon"]] + 0.5 for c in entry["methods"]["DP-XGBoost"])
         plain = entry["not private"]
+        ours, theirs = (plain["error"], NUMBERS_PLAIN) if measure == "RMSE" else (1.0, 1.0)
+        reached = all(
+            c["error"] / ours <= (points[c["epsilon"]] + 0.5) / theirs for c in entry["methods"]["DP-XGBoost"]
+        )
         said = f"; not private, {plain['rows']:,} rows: {text(plain['error'])}; trivial {text(entry['trivial'])}"
         memory = f"; {entry['anonymous bytes'] / 2**30:.2f} GiB"
         seconds = [c["seconds a tree"] for c in entry["methods"]["DP-XGBoost"]]
@@ -93,10 +101,12 @@ def whole(kind: str, points: dict[float, float], measure: str) -> Read:
 
 
 def margin(found: Found) -> Reading:
-    """DP-XGBoost against DPBoost, both sound, on both sets."""
+    """DP-XGBoost against DPBoost, both sound, on each set that was measured."""
     readings = [above(name, "DPBoost")(found) for name in found]
     verdicts = {reading.verdict for reading in readings}
-    verdict: Verdict = "holds" if verdicts == {"holds"} else "does not hold"
+    verdict: Verdict = "cannot be judged"
+    if verdicts == {"holds"} or "does not hold" in verdicts:
+        verdict = "does not hold" if "does not hold" in verdicts else "holds"
     said = "; ".join(f"{name}, {reading.ours}" for name, reading in zip(found, readings, strict=True))
     return Reading(ours=said, verdict=verdict)
 
@@ -113,14 +123,18 @@ def runtime(found: Found) -> Reading:
 
 
 def cluster(found: Found) -> Reading:
-    """The same model bit for bit on a cluster, and a tree in at most twice the time of one process."""
+    """The same model bit for bit on a cluster, and a tree in at most twice the time of one process.
+
+    Other systems' fits can show that it fails, and not that it holds of DP-XGBoost's.
+    """
     cells = [
         f"{name}: {'the same model' if each['same models'] else 'another model'}, a tree takes {each['ratio']:.2f} "
         f"times"
         for name, each in found.items()
     ]
     holds = all(each["same models"] and each["ratio"] <= 2.0 for each in found.values())
-    return Reading(ours="; ".join(cells), verdict="holds" if holds else "does not hold")
+    verdict: Verdict = "does not hold" if not holds else "holds" if "DP-XGBoost" in found else "cannot be judged"
+    return Reading(ours="; ".join(cells), verdict=verdict)
 
 
 def worth(found: Found) -> Reading:
@@ -216,7 +230,8 @@ ITEMS = (
         printed="eps 1: 86.4; eps 10: 60",
         study="whole-synthetic",
         read=whole("synthetic_regression", NUMBERS, "RMSE"),
-        sentence="Labels of another scale perhaps: compare with what is not private, printed 24.1.",
+        sentence="Labels of another scale perhaps: judged on how many times the error is what is not private, printed "
+        "24.1.",
     ),
     Item(
         number="Figure 4, covtype",

@@ -283,6 +283,7 @@ def _against(found: Found, study: str, other: str) -> Reading:
         {name: theirs[key] for key, name in names.items()},
         higher=True,
         names=(LIBRARY, other),
+        most=True,
     )
 
 

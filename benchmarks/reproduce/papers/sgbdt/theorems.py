@@ -70,12 +70,12 @@ def by_both(*names: str) -> Callable[[Found], Reading]:
 
 
 def sign(found: Found) -> Reading:
-    """The squared error after 20 leaves, with the minus and as printed."""
+    """The squared error after 20 leaves, with the minus and as printed; judged as printed."""
     start, minus, printed = found["start"], found["with the minus"], found["as printed"]
-    verdict: Verdict = "holds" if minus < start else "does not hold"
+    verdict: Verdict = "holds" if printed < start else "does not hold"
     return Reading(
         ours=f"with the minus, squared error {text(start)} to {text(minus)}",
-        as_printed=f"{text(start)} to {text(printed)}: away from the labels",
+        as_printed=f"{text(start)} to {text(printed)}",
         verdict=verdict,
     )
 
@@ -366,8 +366,8 @@ ALGORITHMS = (
         says="A leaf: noisy sum over noisy count.",
         printed="v = s / n with g = prediction - label",
         sentence=(
-            "Private (Corollary 22). A minus is missing: as printed each tree moves away from the labels; the code has"
-            " it."
+            "Private (Corollary 22), but a misprint: a minus is missing, and as printed each tree moves away from the "
+            "labels. The code has it."
         ),
         study="leaf-sign",
         read=sign,
