@@ -1,9 +1,9 @@
-"""Changes of several units at once, and rounds of which each row has a limit on its total loss.
+"""Group privacy, for several units that change at once; and rounds under an individual privacy filter.
 
 `grouped` is the event of a group of units (docs/explanation/events.md#group); a `FilteredEvent` is any number of rounds
-under an individual filter. Sources: Feldman and Zrnic 2021 (Renyi divergences of one order); Koskela, Tobaben and
-Honkela 2023 (Gaussian privacy); proven again in docs/explanation/individuals.md#individual-filter and
-docs/explanation/individuals.md#individual-gdp-filter.
+in which each row has a limit on its total loss. Sources: Feldman and Zrnic 2021, Theorem 4.5 (Renyi divergences of one
+order); Koskela, Tobaben and Honkela 2023 (Gaussian privacy); proven again in
+docs/explanation/individuals.md#individual-filter and docs/explanation/individuals.md#individual-gdp-filter.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Basic and advanced composition as filters, and the charges of grants, which all filters add up.
+"""Privacy filters by basic and by advanced composition, and the charge of a grant, which every filter sums.
 
 A charge, a total and a remaining budget are in the filter's currency.
 docs/explanation/ledger.md#filters, docs/explanation/ledger.md#whitehouse-filter.

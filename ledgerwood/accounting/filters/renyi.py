@@ -1,4 +1,4 @@
-"""Filters that add up Renyi divergences, of every order at once (rho) or of one, and one that adds up squares of mu.
+"""Privacy filters in three currencies: zero-concentrated privacy, one order of Renyi divergence, Gaussian privacy.
 
 docs/explanation/ledger.md#filters.
 """
@@ -92,7 +92,7 @@ class ZCDPFilter:
 class RenyiFilter:
     """Sum Renyi divergences of one order, fixed at the opening; the limit is the largest sum that fits the budget.
 
-    Source: Feldman, Zrnic 2021; our proof in docs/explanation/ledger.md#renyi-filter.
+    Source: Feldman, Zrnic 2021, Theorem 4.3; our proof in docs/explanation/ledger.md#renyi-filter.
 
     Args:
         order: in [1 + 1e-6, 1 + 1e6]; a public choice, before any output is seen.

@@ -1,4 +1,4 @@
-"""Where a ledger's entries are kept: the interface of all stores, a store in memory, and the store at a path or URL.
+"""The interface of stores of a ledger's entries, the store in memory, and the choice of a store by path or URL.
 
 Whoever opens a store checks that the ledger's terms are the expected ones.
 """

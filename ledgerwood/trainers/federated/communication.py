@@ -19,7 +19,8 @@ class Communication:
     """Rounds, and 64-bit words of sums up and of structure, thresholds and leaf values down; without any encryption.
 
     Args:
-        rounds: of one answer of each client.
+        rounds: of one answer of each client, where the trees of a batch are asked for together;
+            `ledgerwood.federation` asks for one tree after another.
         words_up: of one client, in all rounds.
         words_down: to one client, in all rounds.
         n_clients: how many take part.

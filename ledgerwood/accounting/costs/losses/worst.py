@@ -1,4 +1,4 @@
-"""The distinct draws of a plan, few enough to compose: near ones, and groups of many, stand behind one that dominates.
+"""Replaces the many distinct draws of a plan by few that dominate them, so that their losses can be composed.
 
 Which kinds share a group is a choice that enters no bound. docs/explanation/pld.md#groups.
 """
