@@ -1,6 +1,6 @@
-"""Auditing mechanisms: bounds beside other auditors', what is caught, what is accused, power, and early stops.
+"""Auditing mechanisms: bounds beside other auditors', what is caught, what is accused, power, early stops, and caution.
 
-Run: python -m benchmarks.auditing [--only bounds|catch|null|peers|power|sequential ...] [--processes 2] [--large]
+Run: python -m benchmarks.auditing [--only bounds|catch|null|peers|power|sequential|luck ...] [--processes 2] [--large]
      [--save file] [--quick]
 
 Seeds are constants of `benchmarks.auditing_runs`. Times are of one thread, sampling included; run `bounds` with one
@@ -21,12 +21,14 @@ from rich.table import Table
 
 from benchmarks import auditing_peers
 from benchmarks import auditing_studies as studies
+from benchmarks.auditing_luck import luck, print_luck
 from benchmarks.measuring import keep
 
 Found = dict[str, Any]
 WIDTH = 180
-STUDIES = ("bounds", "catch", "null", "peers", "power", "sequential")
+STUDIES = ("bounds", "catch", "null", "peers", "power", "sequential", "luck")
 QUICK_SEEDS, QUICK_RUNS = 2, 2_000
+LUCK_REPETITIONS = {2_000: 10, 100_000: 3}
 
 
 def number(value: float | str | None, digits: int = 3) -> str:
@@ -168,6 +170,7 @@ def show(found: Found, console: Console) -> None:
         print_peers(found["peers"], console)
     for study, print_study in (
         ("catch", print_caught), ("null", print_accused), ("power", print_power), ("sequential", print_stopped),
+        ("luck", print_luck),
     ):  # fmt: skip
         if study in found:
             print_study(found[study], console)
@@ -196,6 +199,8 @@ def measure(study: str, *, processes: int, large: bool, quick: bool) -> Found:
             return {f"{alpha:g}": run(alpha, n) for alpha in (studies.ALPHA, studies.CI_ALPHA)}
         case "power":
             return studies.power(seeds(studies.POWER_SEEDS), processes)
+        case "luck":
+            return luck({n: seeds(many) for n, many in LUCK_REPETITIONS.items()})
     return studies.stopped(seeds(studies.STOP_SEEDS), processes, QUICK_RUNS if quick else studies.DEFAULT)
 
 

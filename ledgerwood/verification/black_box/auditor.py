@@ -161,7 +161,7 @@ def audit(
         pair: two neighbouring data sets, of any type that the sampler takes.
         claim: the claimed guarantee: a Budget, an event, or a function from epsilon (nats) to delta.
         n: outputs of the final test are 2n; as many again, or up to three times as many, are drawn to choose its event,
-            and at most 200 000 to learn scores.
+            and at most 800 000 to learn scores.
         alpha: the probability that a true claim is refuted; also the error probability of each bound.
         numeric: "ideal" tests the values as real numbers. "bitwise" also tests their floating-point representation, and
             then refutes noise that is drawn in floating point.

@@ -21,7 +21,9 @@ from ledgerwood.verification.auditing.counts import binomial_lower, binomial_upp
 from ledgerwood.verification.black_box.draws import OutputDraws
 from ledgerwood.verification.black_box.terms import Stop, least_outputs
 
-_LEAST_FIT, _MOST_FIT, _FIT = 20_000, 100_000, 1_200_000
+_LEAST_FIT, _MOST_FIT, _FIT, _CHEAP_FIT = 20_000, 400_000, 1_200_000, 40_000_000
+"""Outputs to learn from, of each data set: at least and at most, and for outputs of many and of few numbers. The
+tables of patterns and intervals gain from more outputs, at no cost worth saving where these are of few numbers."""
 _LEAST_RANK, _RANK, _CHEAP = 20_000, 100_000, 200_000_000
 _EARLY, _LATEST = 10, 2.5
 """Where a test may stop early, a tenth as many outputs are learned from, and up to 2.5 times as many tested: together
@@ -62,7 +64,8 @@ class Sizes:
 
     def fit_more(self, columns: int) -> int:
         """The outputs of a second call, for outputs with this number of numbers."""
-        return max(min(self.learn, max(_FIT // max(columns, 1), _LEAST_FIT), _MOST_FIT) - self.fit_first, 0)
+        most = max(_FIT // max(columns, 1), _CHEAP_FIT // max(columns, 1) ** 2, _LEAST_FIT)
+        return max(min(self.learn, most, _MOST_FIT) - self.fit_first, 0)
 
     def choose(self, columns: int) -> int:
         """The outputs for choosing an event: more give a better choice; outputs of one or two numbers are cheap."""

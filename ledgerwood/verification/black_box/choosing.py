@@ -14,8 +14,11 @@ from ledgerwood.verification.black_box.scores import ScoreCandidate
 
 Way = Literal["labels", "guesses"]
 _TAILS = 240
-LUCK = 0.02
-"""How lucky a tail may have been in the learning draws, at either data set."""
+LUCK = 0.1
+"""How lucky a tail may have been in the learning draws, at either data set.
+
+Source: docs/explanation/black-box.md#black-box-luck.
+"""
 _RARE = 3.0
 """Outputs that may have been missed: an event of few outputs is not as certain as its own frequency says."""
 

@@ -32,7 +32,7 @@ from ledgerwood.verification.black_box.draws import OutputDraws
 from ledgerwood.verification.black_box.encoding import Atoms, IntArray, atoms, keys
 from ledgerwood.verification.black_box.encoding import bins as bins_of
 from ledgerwood.verification.black_box.result import Numeric
-from ledgerwood.verification.black_box.scores import DerivedScores, Score, ScoreCandidate, both_ways
+from ledgerwood.verification.black_box.scores import Binned, DerivedScores, Score, ScoreCandidate, both_ways
 
 Learners = Literal["all", "light"]
 _STEPS, _SMALL = 12, 1e-3
@@ -139,14 +139,8 @@ class Boosted(Score):
             return np.asarray(self.model.decision_function(numbers))
 
 
-def of_regression(first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...]) -> list[ScoreCandidate]:
-    """A logistic regression by Newton's steps with a small ridge."""
-    rows = min(_LINEAR_ROWS, first.shape[0], second.shape[0])
-    both = np.concatenate([first[:rows], second[:rows]])
-    encode = features(both, marks)
-    x, y = encode(both), np.repeat([1.0, 0.0], rows)
-    seen = x.any(axis=0)
-    x = x[:, seen]
+def _logistic(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Weights of a logistic regression of y, (n,) of 0 and 1, on x, (n, k); shape (k,)."""
     weights = np.zeros(x.shape[1])
     ridge = _RIDGE * np.eye(x.shape[1])
     with _one_thread():
@@ -158,10 +152,47 @@ def of_regression(first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...
             weights = weights - step
             if np.abs(step).max() < _SMALL:
                 break
+    return weights
+
+
+def of_regression(first: FloatArray, second: FloatArray, marks: tuple[Atoms, ...]) -> list[ScoreCandidate]:
+    """A logistic regression by Newton's steps with a small ridge."""
+    rows = min(_LINEAR_ROWS, first.shape[0], second.shape[0])
+    both = np.concatenate([first[:rows], second[:rows]])
+    encode = features(both, marks)
+    x, y = encode(both), np.repeat([1.0, 0.0], rows)
+    seen = x.any(axis=0)
+    x = x[:, seen]
     fitted = np.zeros(seen.size)
-    fitted[seen] = weights
+    fitted[seen] = _logistic(x, y)
     words = "a linear function of the output"
     return both_ways(Linear(encode, fitted), words)
+
+
+def of_weighted_columns(first: FloatArray, second: FloatArray, plain: Binned) -> list[ScoreCandidate]:
+    """A sum of the columns' log ratios with learned weights, for columns that depend on each other.
+
+    Where noise of one column is in others too, as in running sums, the plain sum counts what it tells several times.
+
+    Args:
+        first, second: outputs.
+        plain: the sum of the log ratios, each with weight 1.
+    """
+    rows = min(_LINEAR_ROWS, first.shape[0], second.shape[0])
+    both = np.concatenate([first[:rows], second[:rows]])
+    x = np.column_stack(
+        [
+            np.ones(2 * rows),
+            *(
+                table[cut.cells(both[:, column])]
+                for column, cut, table in zip(plain.columns, plain.cuts, plain.tables, strict=True)
+            ),
+        ]
+    )
+    weights = _logistic(x, np.repeat([1.0, 0.0], rows))[1:]
+    tables = tuple(weight * table for weight, table in zip(weights.tolist(), plain.tables, strict=True))
+    words = "a weighted sum of log ratios of the single numbers"
+    return both_ways(Binned(plain.columns, plain.cuts, tables), words)
 
 
 def _splits(column: FloatArray) -> bool:
@@ -228,7 +259,9 @@ def candidates(
         first, second, marks, codes
     )
     if both.shape[1] > 1:
-        found += scores.of_columns(first, second) + of_regression(first, second, marks)
+        plain = scores.of_columns(first, second)
+        found += both_ways(plain, "a sum of log ratios of the single numbers")
+        found += of_weighted_columns(first, second, plain) + of_regression(first, second, marks)
         if learners == "all" and _has_numbers(marks, codes):
             picked = np.array(sorted(telling[:_WIDE]))
             found += of_boosting(first, second, picked)

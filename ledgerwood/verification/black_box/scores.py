@@ -179,7 +179,7 @@ def _cell_counts(cut: Bins, first: FloatArray, second: FloatArray) -> tuple[IntA
     )
 
 
-def of_columns(first: FloatArray, second: FloatArray) -> list[ScoreCandidate]:
+def of_columns(first: FloatArray, second: FloatArray) -> Binned:
     """The sum of all columns' log ratios: what is best where columns are independent."""
     cuts, tables = [], []
     for j in range(first.shape[1]):
@@ -192,8 +192,7 @@ def of_columns(first: FloatArray, second: FloatArray) -> list[ScoreCandidate]:
             )
         cuts.append(cut)
         tables.append(log_ratios(with_row, without, runs))
-    columns, words = tuple(range(first.shape[1])), "a sum of log ratios of the single numbers"
-    return both_ways(Binned(columns, tuple(cuts), tuple(tables)), words)
+    return Binned(tuple(range(first.shape[1])), tuple(cuts), tuple(tables))
 
 
 def both_ways(score: Callable[[FloatArray], FloatArray], words: str) -> list[ScoreCandidate]:
