@@ -1,17 +1,14 @@
-"""Pure differential privacy: stated, and of private choices of bounded range.
+"""Events of pure differential privacy, of randomised response, and of private choices of bounded range.
 
-Pure differential privacy: the randomised-response pair, which dominates every mechanism of the same epsilon.
+The randomised-response pair, P = (e^eps, 1) / (1 + e^eps) and Q = (1, e^eps) / (1 + e^eps), dominates every mechanism
+of the same pure epsilon (Kairouz, Oh and Viswanath 2015, Theorem 2). Randomised response itself is among k categories.
+docs/explanation/events.md#pure and #randomised-response.
 
-P = (e^eps, 1) / (1 + e^eps), Q = (1, e^eps) / (1 + e^eps) (Kairouz, Oh and Viswanath 2015, Theorem 2); and randomised
-response itself, among k categories. docs/explanation/events.md#pure and #randomised-response.
-
-Bounded range: the exponential mechanism and all that selects by a range. docs/explanation/events.md#bounded-range.
-
-A mechanism is epsilon-bounded-range if, for each neighbouring pair, its privacy loss lies in an interval [t - eps, t]
-that holds 0 (Durfee and Rogers 2019, Definition 4.1). With t known, the worst pair has two outcomes of ratio e^t and
-e^{t - eps} (Dong, Durfee and Rogers 2020, Lemma 3.2); t may differ from release to release, so each functional is a
-supremum over t. The supremum is taken after the functional: the Renyi divergence of the supremum of the profiles is a
-looser bound.
+The exponential mechanism, and all that selects by a range, is of bounded range: for each neighbouring pair the privacy
+loss lies in an interval [t - eps, t] that holds 0 (Durfee and Rogers 2019, Definition 4.1). With t known, the worst
+pair has two outcomes of ratio e^t and e^{t - eps} (Dong, Durfee and Rogers 2020, Lemma 3.2); t may differ from release
+to release, so each functional is a supremum over t. The supremum is taken after the functional: the Renyi divergence of
+the supremum of the profiles is a looser bound. docs/explanation/events.md#bounded-range.
 
 Profiles of discrete pairs: linear in e^t between the log ratios. docs/explanation/events.md#discrete.
 """
