@@ -26,11 +26,14 @@ _PER_FOLD = 800.0  # and per factor e beyond
 _NEAR, _FAR = 32.0, 9.0  # depths of the tails, log of their integral: that which the direction asks for, the other one
 _EVEN = 0.5  # a depth up to which a grid is even
 _BEYOND = 8.0  # by this factor a grid is coarser beyond those depths
+_MIDDLE = np.array([0.16, 0.5, 0.84])  # quantiles: the scatter of a summand, and its middle
+_WIDE = 0.25  # of that scatter: cells beyond are put where the atoms of the other summand are
 _FEW_PAIRS = 1 << 18  # which are worth a look whether few of their sums are different
 _VERY_FEW_PAIRS = 1 << 15  # which are quickly sorted
 _NEIGHBOURS = 24  # of each summand, whose sums are looked at for that
 _ALIKE = 64.0 * ULP  # relative: the largest distance of places that count as one
 _LARGEST = 100.0  # nats: a loss beyond is infinite from above, and left out from below
+_NO_PLACE = 1e-100  # a grid's places begin beyond: a cell is at least 2^-400 wide, and distances have a scale
 _UNDERFLOW = 1e-260  # more than what products of masses lose below the smallest numbers
 
 
@@ -130,7 +133,8 @@ def average(
             sum_of = power if sum_of is None else _projected(sum_of, power, right, above, cells)
     assert sum_of is not None  # count >= 1
     # Every leaf and every node of the tree of sums errs by this, relative: allocation.md#allocation-rounding.
-    rounding = ULP * (_ROWS * (cells + 8.0) + cells)
+    terms = max((cells + 1.0) * (1.0 + 1.0 / _ROWS), len(one.place) / _ROWS) + _ROWS + 16.0
+    rounding = ULP * terms  # twice that
     mass = float(one.mass.sum())
     whole = count * (growth + 2.0 * rounding)
     if above:
@@ -195,16 +199,22 @@ def _projected(one: Ratios, other: Ratios, right: bool, above: bool, cells: int)
     least, largest = one.place[0] + other.place[0], one.place[-1] + other.place[-1]
     if least == largest:
         return _massive(np.array([least]), np.array([one.mass.sum() * other.mass.sum()]))
+    if above and largest <= _NO_PLACE:  # no room for cells: moved to where the direction's functions are larger
+        return _massive(np.array([largest if right else least]), np.array([one.mass.sum() * other.mass.sum()]))
     pairs = len(one.place) * len(other.place)
     if pairs <= _VERY_FEW_PAIRS or (pairs <= _FEW_PAIRS and _look_few(one, other)):
-        exact = _merged(*_sorted_pairs(one, other))
+        exact = _merged(*_sorted_pairs(one, other), cells)
         if len(exact.place) <= cells:  # few ratios, such as those of a pure event: no grid is needed
             return exact
-    grid = _grid(one, other, right, cells)
-    mass, offset = _moments(one, other, grid)
+    grid = _grid(one, other, right, cells, above)
     if above:
-        at_right = offset / np.diff(grid)
-        return _massive(grid, np.append(np.maximum(mass - at_right, 0.0), 0.0) + np.append(0.0, at_right))
+        width = np.diff(grid)
+        # A power of two, so that products with distances lose no more below the smallest numbers than those of masses.
+        scale = 2.0 ** max(math.ceil(-math.log2(float(width.min()))), 0)
+        from_left, from_right = _moments(one, other, grid, True, scale)
+        width *= scale
+        return _massive(grid, np.append(from_right / width, 0.0) + np.append(0.0, from_left / width))
+    offset, mass = _moments(one, other, grid, False, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         return _massive(grid[:-1] + offset / mass, mass)
 
@@ -230,36 +240,45 @@ def _massive(places: FloatArray, masses: FloatArray) -> Ratios:
     return Ratios(places[kept], masses[kept])
 
 
-def _moments(one: Ratios, other: Ratios, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each cell's mass, and its sum of mass times distance from the cell's left end; shape (k,) each."""
+def _moments(one: Ratios, other: Ratios, grid: FloatArray, above: bool, scale: float) -> tuple[FloatArray, FloatArray]:
+    """Each cell's sum of mass times distance from its left end, and from its right end (above), or its mass; (k,) each.
+
+    Times `scale`. Sums of positive terms, so that each is right to a relative error: allocation.md#allocation-rounding.
+    """
     size = len(grid) - 1
-    mass, offset = np.zeros(size), np.zeros(size)
+    offset, rest = np.zeros(size), np.zeros(size)
     square = one is other
     for start in range(0, len(one.place), _ROWS):
         rows = slice(start, start + _ROWS)
         columns = slice(start, None) if square else slice(None)
-        sums = (one.place[rows, np.newaxis] + other.place[columns]).ravel()
-        weights = one.mass[rows, np.newaxis] * other.mass[columns]
+        sums = one.place[rows, np.newaxis] + other.place[columns]
+        weights = (scale * one.mass[rows, np.newaxis]) * other.mass[columns]
         if square:
             weights[:, _ROWS:] *= 2.0  # each such pair stands for its mirror image too
-        weights = weights.ravel()
         cell = np.minimum(np.searchsorted(grid, sums, side="right") - 1, size - 1)
-        mass += np.bincount(cell, weights, size)
-        offset += np.bincount(cell, weights * (sums - grid[cell]), size)
-    return mass, offset
+        from_left = (sums - grid[cell]) * weights
+        if above:
+            weights *= grid[cell + 1] - sums
+        # Each row has its own cells, so that no number is a sum of more than a row's terms, the rows and the blocks.
+        cell += size * np.arange(len(sums))[:, np.newaxis]
+        bins = cell.ravel(), size * len(sums)
+        offset += np.bincount(bins[0], from_left.ravel(), bins[1]).reshape(-1, size).sum(axis=0)
+        rest += np.bincount(bins[0], weights.ravel(), bins[1]).reshape(-1, size).sum(axis=0)
+    return offset, rest
 
 
-def _grid(one: Ratios, other: Ratios, right: bool, cells: int) -> FloatArray:
+def _grid(one: Ratios, other: Ratios, right: bool, cells: int, above: bool) -> FloatArray:
     """Ascending places, the extreme sums among them; a choice that enters no bound. allocation.md#choice.
 
     Even in the logarithm of the tail's integral near the middle, and ever wider, as its square root, further out.
     """
+    ends = np.array([one.place[0] + other.place[0], one.place[-1] + other.place[-1]])
     place, mass = _sorted_pairs(_coarse(one), _coarse(other))
     (calls, _), (puts, _) = _from(Ratios(place, mass)), _up_to(Ratios(place, mass))
     tails = np.minimum(calls, puts)
     middle = int(np.argmax(tails))
     if not tails[middle] > 1e-200:  # hardly any mass is apart from the rest
-        return np.array([one.place[0] + other.place[0], one.place[-1] + other.place[-1]])
+        return ends
     with np.errstate(divide="ignore"):
         depth = np.log(tails[middle]) - np.log(np.maximum(tails, tails[middle] * 1e-60))
     left = np.arange(len(place)) < middle
@@ -268,9 +287,27 @@ def _grid(one: Ratios, other: Ratios, right: bool, cells: int) -> FloatArray:
     scale = 2.0 * _EVEN * (np.sqrt(1.0 + near / _EVEN) - 1.0) + (depth - near) / _BEYOND / np.sqrt(1.0 + most / _EVEN)
     scale = np.maximum.accumulate(np.where(left, -scale, scale))
     kept = np.append(True, np.diff(scale) > 0.0)
-    grid = np.interp(np.linspace(scale[0], scale[-1], cells + 1), scale[kept], place[kept])
-    grid[0], grid[-1] = one.place[0] + other.place[0], one.place[-1] + other.place[-1]
-    return np.asarray(np.unique(grid))
+    inner = np.interp(np.linspace(scale[0], scale[-1], cells + 1)[1:-1], scale[kept], place[kept])
+    inner = inner[inner > _NO_PLACE]
+    return np.asarray(np.unique(np.concatenate((ends, np.clip(_aligned(inner, one, other, above), *ends)))))
+
+
+def _aligned(inner: FloatArray, one: Ratios, other: Ratios, above: bool) -> FloatArray:
+    """A grid's inner places, where they are far apart moved to the nearest atom of `other` (above), or between two.
+
+    There a sum is such an atom and hardly more than a constant: allocation.md#aligned.
+    """
+    total = np.cumsum(one.mass)
+    low, middle, high = one.place[np.searchsorted(total, _MIDDLE * total[-1])]
+    places = other.place + middle
+    wanted = places if above else 0.5 * (places[:-1] + places[1:])
+    if len(wanted) < 2 or len(inner) < 2:
+        return inner
+    after = np.clip(np.searchsorted(wanted, inner), 1, len(wanted) - 1)
+    nearest = np.where(inner - wanted[after - 1] < wanted[after] - inner, wanted[after - 1], wanted[after])
+    width = np.gradient(inner)
+    moved = (width > _WIDE * (high - low)) & (np.abs(nearest - inner) <= width)
+    return np.where(moved, nearest, inner)
 
 
 def _sorted_pairs(one: Ratios, other: Ratios) -> tuple[FloatArray, FloatArray]:
@@ -279,12 +316,12 @@ def _sorted_pairs(one: Ratios, other: Ratios) -> tuple[FloatArray, FloatArray]:
     return sums[order], np.multiply.outer(one.mass, other.mass).ravel()[order]
 
 
-def _merged(places: FloatArray, masses: FloatArray) -> Ratios:
-    """The atoms with those as one that only rounding tells apart, unless there is a chain of them."""
+def _merged(places: FloatArray, masses: FloatArray, most: int) -> Ratios:
+    """The atoms, those as one that only rounding tells apart, unless there is a chain of them or more than `most`."""
     atoms = _massive(places, masses)
     starts = np.flatnonzero(np.append(True, np.diff(atoms.place) > 4.0 * ULP * atoms.place[1:]))
     ends = np.append(starts[1:], len(atoms.place)) - 1
-    if (atoms.place[ends] > atoms.place[starts] * (1.0 + _ALIKE)).any():
+    if (ends - starts >= most).any() or (atoms.place[ends] > atoms.place[starts] * (1.0 + _ALIKE)).any():
         return atoms
     return Ratios(atoms.place[starts], np.add.reduceat(atoms.mass, starts))
 

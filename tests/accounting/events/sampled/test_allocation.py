@@ -223,6 +223,52 @@ def test_bounds_hold_on_any_grid_and_more_steps_cost_less(multiplier, steps, mor
         assert (least <= event.log_profile(EPSILONS, direction=direction)).all()
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1), st.sampled_from([0.01, 1.0, 12.0, 80.0]), st.sampled_from([8, 60, 400]),
+    st.booleans(), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_a_grid_moves_mass_apart_above_and_together_below(seed, spread, cells, square, right, above):
+    """Both orders at once, against the sums over all pairs, in extended precision: calls, puts and the whole mass."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(count):
+        place = np.unique(np.exp(np.clip(spread * rng.standard_normal(count), -100.0, 100.0)))
+        return averages.Ratios(place, rng.random(len(place)) ** rng.integers(1, 40) + 1e-240)
+
+    one = drawn(190)
+    other = one if square else drawn(230)
+    found = averages._projected(one, other, right, above, cells)
+    places = np.add.outer(one.place.astype(np.longdouble), other.place).ravel()
+    masses = np.multiply.outer(one.mass.astype(np.longdouble), other.mass).ravel()
+    assert (np.diff(found.place) > 0.0).all()
+    assert len(found.place) <= max(cells + 1, 1 if above else cells)
+    error, sign = 1e-12, 1.0 if above else -1.0
+    assert math.isclose(found.mass.sum(), masses.sum(), rel_tol=error)
+    assert math.isclose(found.mass @ found.place, masses @ places, rel_tol=error)
+    for strike in np.quantile(places.astype(float), [0.0, 0.001, 0.2, 0.5, 0.77, 0.99, 0.9999, 1.0]):
+        for flank in (1.0, -1.0):  # the threshold is moved to the side on which the bound errs rightly
+            moved = strike * (1.0 - flank * sign * error)
+            bound = np.maximum(flank * (found.place.astype(np.longdouble) - moved), 0.0) @ found.mass
+            truth = np.maximum(flank * (places - strike), 0.0) @ masses
+            assert sign * bound * (1.0 + sign * error) >= sign * truth - 1e-300
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize(
+    ("multiplier", "steps", "epsilon", "width"), [(0.5, 4096, 1.5, 5e-3), (0.3, 10_000, 19.26, 1.6e-2)]
+)
+def test_bounds_are_narrow_where_one_ratio_makes_the_average(multiplier, steps, epsilon, width):
+    """Little noise and many steps: on grids that ignore the atoms the gaps are 5.5e-3 and 2.3e-2."""
+    event, tried = gaussian(multiplier), epsilon * np.linspace(0.98, 1.02, 9)
+    above, below = (
+        averages.average(event, steps, Direction.REMOVE, above=side, below=joint.BELOW).log_profile(tried)
+        for side in (True, False)
+    )
+    assert (below <= above).all()
+    assert float((above - below).mean()) <= width
+
+
 def test_bounds_of_arguments():
     for wrong in (
         {"steps": 0},
