@@ -95,10 +95,13 @@ def _interval(found: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _keep(part: str, rows: dict[int, dict[str, Any]]) -> None:
-    """Write some rows of a part beside those that the file has already."""
+    """Write some rows of a part beside those that the file has already; a peer that was not asked keeps its figures."""
     stored = json.loads(SAVED.read_text(encoding="utf-8")) if SAVED.exists() else {}
     kept = {row["place"]: row for row in stored.get(part, [])}
-    kept |= {place: {**row, "place": place} for place, row in rows.items()}
+    for place, row in rows.items():
+        before, kept[place] = kept.get(place, {}), {**row, "place": place}
+        if "peer" in row and row["peer"] is None and before.get("case") == row["case"]:
+            kept[place]["peer"] = before["peer"]
     stored[part] = [kept[place] for place in sorted(kept)]
     stored["conditions"] = {"machine": platform.machine(), "python": platform.python_version()}
     SAVED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
@@ -107,7 +110,7 @@ def _keep(part: str, rows: dict[int, dict[str, Any]]) -> None:
 def main() -> None:
     """Measure, print, and keep the results where asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.allocation", description=__doc__.splitlines()[0])
-    parser.add_argument("--peer", help="a Python that has PLD_accounting")
+    parser.add_argument("--peer", help="a Python that has PLD_accounting; else the file keeps the peer's figures")
     parser.add_argument("--patience", type=int, default=PATIENCE, help="seconds of a core that a peer is given")
     parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--only", nargs="+", type=int, help="places of the rows of a part, from 0; all by default")
