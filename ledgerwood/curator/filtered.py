@@ -1,9 +1,7 @@
-"""Rounds under an individual privacy filter, and the budgets of rounds.
+"""Rounds under an individual privacy filter, and the purses that rounds are paid from.
 
-Rounds under an individual privacy filter: each row is charged for its own contribution, and stops when its budget is
-used up.
-
-What rounds are paid from: a ledger's grant, or the purse of one run of a selection that the ledger charged as a whole.
+Under the filter each row is charged for its own contribution, and stops when its budget is used up. A purse is a
+ledger's grant, or that of one run of a selection which the ledger charged as a whole.
 """
 
 import threading

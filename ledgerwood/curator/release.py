@@ -1,10 +1,7 @@
-"""Releases: the values that leave the curator.
+"""Releases, the values that leave the curator: a noisy value or a private choice, with the receipt of its draw.
 
-What leaves the curator: a noisy value or a private choice, with the receipt of its draw.
-
-When a round may release: while it is open, in the process that opened it, one release at a time.
-
-A fit that fails leaves no rows behind: what a traceback holds is shown by debuggers, crash reports and logs.
+A round may release while it is open, in the process that opened it, one release at a time. A fit that fails leaves no
+rows behind: what a traceback holds is shown by debuggers, crash reports and logs.
 """
 
 import functools

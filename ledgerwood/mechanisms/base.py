@@ -1,8 +1,6 @@
-"""The base class of mechanisms, and the grid of their releases.
+"""The base class of mechanisms, an event and a sampler that use the same fields, and the grid of their releases.
 
-Fixed point: a public power-of-two grid between real statistics and int64.
-
-The base class of mechanisms: an event and a sampler that use the same fields.
+The grid is fixed point: public powers of two between real statistics and int64.
 """
 
 from dataclasses import dataclass

@@ -1,15 +1,9 @@
-"""Rows as public cells and as scaled numbers.
-
-Reads X and y for the data owner: puts each value into its public cell.
+"""Reads X and y for the data owner: puts each value into its public cell, or scales it to its declared range.
 
 What these functions refuse, they refuse by the schema, by types and by shapes alone, and never because of a value: a
 value outside its range is clamped, a category that is not listed is "other", and a row with a cell that cannot be read
-takes no part. `Schema.check` tells the owner of the data about rows; nothing else does.
-docs/explanation/queries.md#rows-from-outside.
-
-Rows as numbers by the declared schema alone: scaled to the declared ranges, or one column a category.
-
-Each value is transformed by itself: nothing here is learned from rows, and no value is refused for what it is.
+takes no part. `Schema.check` tells the owner of the data about rows; nothing else does. Each value is transformed by
+itself: nothing here is learned from rows. docs/explanation/queries.md#rows-from-outside.
 """
 
 import dataclasses

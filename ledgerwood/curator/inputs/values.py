@@ -1,16 +1,9 @@
-"""Values, sample weights and keys from outside.
-
-Values from outside, each read by itself and by the type that its column is declared to have.
+"""Reads values, sample weights and keys from outside, each by itself and by its declared type.
 
 No function here refuses a value, warns about one, or compares two values: what cannot be read counts as missing. What
-may be refused is the type of an array.
-
-Owner-side reading of sample weights: between 0 and the schema's public bound, as shares of it.
-
-Reads keys for the data owner: the names of the privacy units, by which a stream recognises returning units.
-
-Each key is read by itself. A row whose key is missing, or is no key, belongs to no unit: it takes no part. Of several
-rows of one unit the first one does. Nothing is refused, or said, because of a key; types and shapes are.
+may be refused is the type of an array. Sample weights are shares of the schema's public bound. Keys are the names of
+the privacy units, by which a stream recognises returning units: a row whose key is missing, or is no key, belongs to no
+unit and takes no part, and of several rows of one unit the first one does.
 """
 
 import math

@@ -1,15 +1,10 @@
-"""Exact deviates of an even density, and their rounding to a grid.
+"""Exact deviates of an even density, in integers alone, and their rounding to a grid.
 
-Exact deviates of an even density, in integers alone, with bits drawn only until a question is decided.
-
-A deviate is known by the cell it lies in: x in [X, X + 1) / 2**55 for an integer X, and given X all its further bits
-are still free. The method is rejection from a staircase above the density (Marsaglia, MacLaren and Bray 1964;
-Marsaglia and Tsang 2000), every comparison made exact in the manner of Knuth and Yao 1976 and Karney 2016.
-Proof: docs/explanation/exact-noise.md#staircase.
-
-Noise on a grid: round(s x) for a real deviate x, decided from as many of its bits as it takes.
-
-Proof: docs/explanation/exact-noise.md#rounding.
+Bits are drawn only until a question is decided. A deviate is known by the cell it lies in: x in [X, X + 1) / 2**55 for
+an integer X, and given X all its further bits are still free. The method is rejection from a staircase above the
+density (Marsaglia, MacLaren and Bray 1964; Marsaglia and Tsang 2000), every comparison made exact in the manner of
+Knuth and Yao 1976 and Karney 2016. Noise on a grid is round(s x), decided from as many bits of x as it takes.
+Proofs: docs/explanation/exact-noise.md#staircase and #rounding.
 """
 
 import math

@@ -1,19 +1,10 @@
-"""Distributions on the integers: bounds, inversion and run counts.
-
-Exact draws from a distribution on the integers by inverting its distribution function.
+"""Exact draws from distributions on the integers, by inverting bounds on their distribution functions.
 
 A uniform real is read 64 bits at a time, until one atom is left. All but about one draw in 2**64 an atom are decided by
-their first word against a table; the others by integer bounds at whatever precision it takes.
-Proof: docs/explanation/exact-noise.md#integer-inversion.
-
-Bounds on cumulative distribution functions on the integers, at any precision, by recurrences with directed steps.
-
-Proof: docs/explanation/exact-noise.md#integer-laws.
-
-Exact draws of a selection's number of runs (truncated negative binomial, K >= 1), by lazy inversion.
-
-No table: the distribution function is summed up to the drawn number, which costs less than that many runs.
-Proof: docs/explanation/events.md#run-counts.
+their first word against a table; the others by integer bounds at whatever precision it takes, from recurrences with
+directed steps. A selection's number of runs (truncated negative binomial, K >= 1) has no table: its distribution
+function is summed up to the drawn number, which costs less than that many runs.
+Proofs: docs/explanation/exact-noise.md#integer-inversion and #integer-laws, docs/explanation/events.md#run-counts.
 """
 
 import bisect

@@ -1,9 +1,8 @@
-"""Gaussian noise: spherical and elliptical.
+"""Events of the Gaussian mechanism, spherical and elliptical.
 
-The Gaussian mechanism, spherical and elliptical. Pair: Q = N(0, 1), P = N(mu, 1) with mu = 1 / noise_multiplier.
-
-Closed forms: Renyi a mu^2 / 2 (Mironov 2017, Proposition 7); profile Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)
-(Balle and Wang 2018, Theorem 8). Derivations: docs/explanation/events.md#gaussian and #elliptical.
+The pair is Q = N(0, 1), P = N(mu, 1) with mu = 1 / noise_multiplier. Closed forms: Renyi a mu^2 / 2 (Mironov 2017,
+Proposition 7); profile Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) (Balle and Wang 2018, Theorem 8).
+Derivations: docs/explanation/events.md#gaussian and #elliptical.
 """
 
 import math

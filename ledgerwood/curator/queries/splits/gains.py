@@ -1,14 +1,8 @@
-"""Private splits by their gains, and by the Gini impurity.
+"""Private splits by their gains or by the Gini impurity: one choice for every node of a tree's next level.
 
-Private splits by their gains: one choice for every node of a tree's next level.
-
-The gain of a split is S**2 / (n + damping), summed over its two sides: n rows, S the sum of their clipped gradients. It
-is evaluated in integers, and what one row can change in it is proven in docs/explanation/gains.md.
-
-Private splits by the Gini impurity: one choice for every node of a tree's next level.
-
-n times the Gini impurity of a split is n_s - (sum over classes of n_sc**2) / n_s, summed over its two sides s. It is
-evaluated in integers, and what one row can change in it is proven in docs/explanation/gini.md.
+The gain of a split is S**2 / (n + damping), summed over its two sides: n rows, S the sum of their clipped gradients.
+n times its Gini impurity is n_s - (sum over classes of n_sc**2) / n_s, summed over its two sides s. Both are evaluated
+in integers, and what one row can change in them is proven in docs/explanation/gains.md and docs/explanation/gini.md.
 """
 
 import abc
