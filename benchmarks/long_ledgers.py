@@ -178,10 +178,16 @@ def main() -> None:
         for name in filter(None, asked.filters.split(",")):
             for place in filter(None, asked.places.split(",")):
                 kept[f"{name} {place} {size}"] = _alone(spending, name, place, size, asked.folder)
+                _keep(kept, asked.save)
         for name in filter(None, asked.odometers.split(",")):
             kept[f"odometer {name} {size}"] = _alone(reading, name, size)
-    if asked.save:
-        _FOUND.write_text(json.dumps(kept, indent=1) + "\n")
+            _keep(kept, asked.save)
+
+
+def _keep(found: dict[str, dict[str, Any]], save: bool) -> None:
+    """After each case, since the large ones take many minutes."""
+    if save:
+        _FOUND.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
