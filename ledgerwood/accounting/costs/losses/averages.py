@@ -288,8 +288,8 @@ def _grid(one: Ratios, other: Ratios, right: bool, cells: int, above: bool) -> F
     scale = np.maximum.accumulate(np.where(left, -scale, scale))
     kept = np.append(True, np.diff(scale) > 0.0)
     inner = np.interp(np.linspace(scale[0], scale[-1], cells + 1)[1:-1], scale[kept], place[kept])
-    inner = inner[inner > _NO_PLACE]
-    return np.asarray(np.unique(np.concatenate((ends, np.clip(_aligned(inner, one, other, above), *ends)))))
+    inner = _aligned(inner, one, other, above)
+    return np.asarray(np.unique(np.concatenate((ends, np.clip(inner[inner > _NO_PLACE], *ends)))))
 
 
 def _aligned(inner: FloatArray, one: Ratios, other: Ratios, above: bool) -> FloatArray:

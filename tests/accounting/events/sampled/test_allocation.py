@@ -254,6 +254,20 @@ def test_a_grid_moves_mass_apart_above_and_together_below(seed, spread, cells, s
             assert sign * bound * (1.0 + sign * error) >= sign * truth - 1e-300
 
 
+@pytest.mark.parametrize("right", [True, False])
+def test_no_cell_is_so_narrow_that_its_shares_overflow(right, monkeypatch):
+    """A place may be moved to an atom below 1e-100; cells of 1e-305 would have a scale beyond 2^1000."""
+    moved = np.array([3e-308, 5e-307, 2e-305])
+    monkeypatch.setattr(averages, "_aligned", lambda inner, *_: np.append(moved, inner[3:]))
+    one = averages.Ratios(np.geomspace(1e-308, 1.0, 200), np.full(200, 0.005))
+    grid = averages._grid(one, one, right, 60, True)
+    assert len(grid) > 20
+    assert (grid[1:] > 1e-100).all()
+    found = averages._projected(one, one, right, True, 60)
+    assert math.isclose(found.mass.sum(), 1.0, rel_tol=1e-12)
+    assert math.isclose(found.mass @ found.place, 2.0 * (one.mass @ one.place), rel_tol=1e-12)
+
+
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("multiplier", "steps", "epsilon", "width"), [(0.5, 4096, 1.5, 5e-3), (0.3, 10_000, 19.26, 1.6e-2)]
