@@ -64,7 +64,8 @@ class StabilityHistogramMechanism:
         """The least threshold whose event has at most this delta, in [1e-299, 1/2).
 
         Raises:
-            InvalidParameter: a value outside its bound.
+            InvalidParameter: a value outside its bound; with a scale below 1, whose thresholds are more than a nat
+                apart, a delta that only a threshold beyond 1 + 690 scale has.
         """
         scale, target = _scale(scale), _validate.positive("delta", delta, "probability")
         if not 1e-299 <= target < 0.5:
@@ -73,6 +74,10 @@ class StabilityHistogramMechanism:
         threshold = max(2, least - 1 - int(abs(least) * 1e-12))
         while _lone_key_shows(scale, threshold) > target:
             threshold += 1
+        most = 1 + math.floor(Fraction(_LARGEST_LOSS) * Fraction(scale))
+        if threshold > most:
+            least_delta = f"at least {_lone_key_shows(scale, most)!r} at scale={scale!r}"
+            raise _validate.fail("delta", delta, least_delta, "probability")
         return cls(scale=scale, threshold=threshold)
 
     def event(self, adjacency: Adjacency) -> ApproximateEvent:

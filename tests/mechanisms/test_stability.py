@@ -6,7 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
@@ -94,11 +94,20 @@ def test_a_lone_key_shows_as_often_as_delta_says():
 
 @given(scale=st.floats(0.02, 1e6), exponent=st.floats(0.5, 290.0))
 def test_the_threshold_for_a_delta_is_the_least(scale, exponent):
+    assume(exponent * math.log(10.0) + 1.0 / scale < 689.0)  # thresholds are 1 / scale nats apart
     delta = 10.0**-exponent
     mechanism = StabilityHistogramMechanism.for_delta(scale, delta)
     assert mechanism.event(A).delta <= delta
     if mechanism.threshold > 2:
         assert StabilityHistogramMechanism(scale=scale, threshold=mechanism.threshold - 1).event(A).delta > delta
+
+
+def test_a_delta_beyond_the_largest_threshold_is_refused_by_its_name():
+    """With scale .02 thresholds are 50 nats apart, and the one for 1e-283 would be beyond 690 nats."""
+    with pytest.raises(InvalidParameter, match=r"delta=1e-283 must be at least [\d.]+e-283 at scale=0\.02"):
+        StabilityHistogramMechanism.for_delta(0.02, 1e-283)
+    least = StabilityHistogramMechanism(scale=0.02, threshold=14).event(A).delta
+    assert StabilityHistogramMechanism.for_delta(0.02, least).threshold == 14
 
 
 def test_events_are_approximate():

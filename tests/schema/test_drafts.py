@@ -113,7 +113,7 @@ def test_of_a_csv_file_the_header_is_read_and_no_line_more(tmp_path):
         (TABLE, {"target": "rings"}, r"no columns \['rings'\]"),
         (TABLE, {"target": "days", "ignore": ["days"]}, "among the columns to ignore"),
         (TABLE, {"ignore": "days"}, "not one text"),
-        (np.zeros((2, 2)), {}, "cannot be drafted of a ndarray"),
+        (np.zeros((2, 2)), {}, "cannot be drafted of an ndarray"),
         (pd.DataFrame({0: [1.0]}), {}, "column name 0 must be"),
         (pd.DataFrame({"a": pd.to_timedelta([1], unit="s")}), {}, "column 'a' has type Duration"),
         ("nowhere.csv", {}, "names no file"),

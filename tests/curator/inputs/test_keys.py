@@ -112,7 +112,7 @@ def test_other_types_are_refused(keys, problem):
     [
         ([1, 2, 3], "inconsistent numbers of samples: X and keys"),
         (np.zeros((2, 2), dtype=int), "keys should be a 1d array"),
-        (5, "keys is a int"),
+        (5, "keys is an int"),
         (None, "None"),
     ],
 )
