@@ -33,6 +33,7 @@ def test_rows_at_the_clip_have_spent_the_whole_budget(extra):
     assert spent[0] == pytest.approx(lw.price(lw.GDPEvent(mu=mu, adjacency=plan.adjacency)).epsilon(DELTA), rel=1e-3)
 
 
+@pytest.mark.slow  # fits models of many trees
 def test_late_rows_take_part_from_their_arrival_on():
     """Without noise to speak of: the first trees follow the first rows, the others turn to the late ones."""
     model = model_of(n_estimators=40, reg_lambda=1.0, clip=1.0, learning_rate=0.5)

@@ -215,7 +215,7 @@ def test_a_peers_classes_and_numbers():
     assert boosting_peers.Predicted(np.array([]), np.array([2.5])).predict(np.zeros((1, 1))).tolist() == [2.5]
 
 
-@pytest.mark.slow_after(1)  # fits of each depth and number of trees
+@pytest.mark.slow  # fits of each depth and number of trees
 def test_the_rule_is_fitted_without_each_table(monkeypatch, tmp_path):
     monkeypatch.setattr(whole_tables, "load", small)
     monkeypatch.setattr(boosting_rule, "EPSILONS", (1.0,))

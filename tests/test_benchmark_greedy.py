@@ -178,6 +178,7 @@ def test_every_variant_makes_a_plan_of_its_budget():
 # ----------------------------------------------------------------------------------------------------------- studies
 
 
+@pytest.mark.slow  # fits models of many trees
 def test_a_prefix_predicts_like_the_shorter_ensemble():
     data = numbers()
     model = DPBoostRegressor(

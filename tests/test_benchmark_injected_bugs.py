@@ -103,6 +103,7 @@ def test_nothing_stays_patched():
     assert [vars(owner)[name] for owner, name in watched] == before
 
 
+@pytest.mark.slow  # audits twice
 def test_a_bug_in_a_cost_is_gone_after_it():
     """Calibrated plans are remembered in the process; those of a wrong cost are not."""
     system = BY_NAME["PrivaTree"]

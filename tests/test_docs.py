@@ -431,6 +431,7 @@ def test_come_from_spark(tmp_path, monkeypatch):
     assert len(model.predict("rows")) == 2000
 
 
+@pytest.mark.slow  # runs a whole page
 def test_train_on_sparse_rows(tmp_path, monkeypatch, capsys):
     names = run("train-on-sparse-rows", tmp_path, monkeypatch)
     assert names["model"].privacy_.epsilon <= 1.0

@@ -58,6 +58,7 @@ def files(draw):
     return "\n".join(lines) + draw(st.sampled_from(["", "\n"])) if lines else ""
 
 
+@pytest.mark.slow  # reads hundreds of random files
 @given(files(), st.sampled_from([10, 1 << 20]))
 @settings(deadline=None, max_examples=150)
 def test_well_formed_files_are_read_as_scikit_learn_reads_them(tmp_path_factory, text, block):

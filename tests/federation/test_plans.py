@@ -151,6 +151,7 @@ def plans(kind):
             assert "preset" not in options
 
 
+@pytest.mark.slow  # a federation for each trainer
 def test_the_plans_of_all_trainers_are_carried_out():
     used = set()
     for kind in KINDS:

@@ -46,6 +46,7 @@ def sparse_tables(draw):
                      places, starts), shape=(n_rows, 5))  # fmt: skip
 
 
+@pytest.mark.slow  # reads hundreds of random tables
 @given(sparse_tables(), st.sampled_from([2, 32, 300]), st.booleans())
 @settings(deadline=None, max_examples=150)
 def test_cells_and_rows_without_a_value_are_those_of_the_array(table, bins, uniform):

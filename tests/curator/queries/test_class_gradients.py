@@ -290,6 +290,7 @@ def test_every_place_and_every_order_of_questions_has_the_same_integers(classes,
         assert (table().statistic(leaf.of(DEEP, grown[3]), EVERYONE) == expected[3, False]).all()
 
 
+@pytest.mark.slow  # adds up many rows
 def test_rows_of_several_blocks_add_up_on_one_thread_and_on_two(monkeypatch):
     generator = np.random.default_rng(4)
     n, classes = 2 * routing.CHUNK_ROWS + 5, 4

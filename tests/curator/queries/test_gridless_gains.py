@@ -235,6 +235,7 @@ def test_cells_of_two_bytes_and_thousands_of_rows():
         assert len(groups) < 3000 + 2 * 900  # a group of points a row, at most
 
 
+@pytest.mark.slow  # sorts many rows
 def test_blocks_of_many_rows_have_the_gains_of_sorted_rows():
     """More rows than are ordered together, in cells of two bytes of which some are full and most are empty."""
     generator, n = np.random.default_rng(8), 70_000

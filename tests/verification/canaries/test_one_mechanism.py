@@ -181,6 +181,7 @@ def test_labels_alone_are_audited() -> None:
     assert 0.0 < audit.epsilon_lower <= audit.price
 
 
+@pytest.mark.slow  # makes rows for two trees
 @pytest.mark.parametrize(
     "estimator",
     [
