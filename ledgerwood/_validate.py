@@ -27,7 +27,7 @@ def shown(value: object) -> str:
 def kind_of(value: object) -> str:
     """The name of a value's type with its article, for a message: "an ndarray", "a list"."""
     name = type(value).__name__
-    return f"{'an' if name[0] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
+    return f"{'an' if name[:1] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
 
 
 def real(name: str, value: object, unit: str) -> float:

@@ -8,8 +8,10 @@ import pytest
 
 import ledgerwood as lw
 from benchmarks import sgbdt_ablations as ablations
+from benchmarks.reproduce.papers.sgbdt import runs
 from benchmarks.sgbdt import ABALONE, ADULT
 from benchmarks.sgbdt_streams import DELTA, fit_with_arrival, spent_epsilons
+from benchmarks.utility import Scale
 from ledgerwood.trainers import SGBDTRegressor
 
 SCHEMA = lw.Schema.uniform(0, 1, n_features=2, target=lw.Numeric("y", 0, 10))
@@ -54,6 +56,19 @@ def test_every_variant_keeps_the_same_budget():
         for variant in ablations.variants(task, 5000):
             plan = ablations.model_of(task, data, 0.5, variant.parameters).make_plan(schema)
             assert 0.49 < lw.price(plan.event).epsilon(DELTA) <= 0.5, variant.name
+
+
+@pytest.mark.slow  # reads a data set, and fits some twenty models
+def test_parts_and_late_rows_are_measured_on_few_rows(monkeypatch, on_disk):
+    """The first two variants at one epsilon; each has its own row, and the ways to learn from a stream follow."""
+    every = ablations.variants
+    monkeypatch.setattr(ablations, "variants", lambda task, rows: every(task, rows)[:2])
+    monkeypatch.setattr(ablations, "EPSILONS", {"abalone": (0.5,), "adult": (0.5,)})
+    found = on_disk(lambda: runs.ablations("abalone")(Scale(seeds=1, rows=200)))
+    names = [row["name"] for row in found["rows"]]
+    assert names[:2] == [variant.name for variant in every(ABALONE, 4177)[:2]]
+    assert len(names) > 2
+    assert all(np.isfinite(cell["mean"]).all() for row in found["rows"] for cell in row["cells"])
 
 
 def test_the_stored_table_has_every_variant_and_the_page_its_figure():

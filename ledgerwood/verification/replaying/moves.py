@@ -183,31 +183,32 @@ def _paid(rows: list[Columns], mechanism: object, event: Event) -> tuple[Fractio
     columns = len(rows[0])
     match mechanism, event:
         case GaussianMechanism(stddev=stddev), GaussianEvent(noise_multiplier=multiplier):
-            norm = root_below(sum((_scaled(row, (stddev,) * columns, 2) for row in rows), Fraction(0)))
+            norm = root_below(_total(rows, (stddev,) * columns, 2))
             return norm * Fraction(multiplier), norm
         case EllipticalGaussianMechanism(stddevs=stddevs), GaussianEvent(noise_multiplier=multiplier):
-            norm = root_below(sum((_scaled(row, stddevs, 2) for row in rows), Fraction(0)))
+            norm = root_below(_total(rows, stddevs, 2))
             return norm * Fraction(multiplier), norm
         case EllipticalGaussianMechanism(stddevs=stddevs), EllipticalGaussianEvent():
-            square = sum((_scaled(row, stddevs, 2) for row in rows), Fraction(0))
+            square = _total(rows, stddevs, 2)
             # The event's own deviations: where they are not the mechanism's, noise was priced that is not added.
             most = _scaled(tuple(map(Fraction, event.sensitivities)), event.stddevs, 2)
             return root_below(square / most), root_below(square)
         case LaplaceMechanism(scales=scales), LaplaceEvent(noise_multiplier=multiplier):
-            return sum((_scaled(row, scales, 1) for row in rows), Fraction(0)) * Fraction(multiplier), Fraction(0)
+            return _total(rows, scales, 1) * Fraction(multiplier), Fraction(0)
         case DiscreteLaplaceMechanism(scale=scale), PureEvent(epsilon=epsilon):
             # Whole numbers with whole noise lose |d| / scale each (docs/explanation/shift-sets.md#integer-shifts).
-            return _scaled_all(rows, scale) / Fraction(epsilon), Fraction(0)
+            return _total(rows, (scale,) * columns, 1) / Fraction(epsilon), Fraction(0)
         case DiscreteLaplaceMechanism(scale=scale), DiscreteLaplaceEvent() if scale == event.scale:
-            return _scaled_all(rows, scale) * Fraction(scale) / event.sensitivity, Fraction(0)
+            return _total(rows, (scale,) * columns, 1) * Fraction(scale) / event.sensitivity, Fraction(0)
         case SkellamMechanism(variance=variance), SkellamVectorEvent() if variance == event.variance:
-            norm = root_below(sum((_scaled(row, (1.0,) * columns, 2) for row in rows), Fraction(0)))
+            norm = root_below(_total(rows, (1.0,) * columns, 2))
             return norm / Fraction(event.l2_sensitivity), Fraction(0)
     raise ReplayFailed(f"{mechanism!r}, paid by {event!r}, is noise that a replay does not know")
 
 
-def _scaled_all(rows: list[Columns], scale: float) -> Fraction:
-    return sum((_scaled(row, (scale,) * len(row), 1) for row in rows), Fraction(0))
+def _total(rows: list[Columns], scales: Sequence[float], power: int) -> Fraction:
+    """The sum over all rows and columns of |shift / scale|^power."""
+    return sum((_scaled(row, scales, power) for row in rows), Fraction(0))
 
 
 def _scaled(row: Columns, scales: Sequence[float], power: int) -> Fraction:

@@ -274,6 +274,12 @@ def plain(printed: Mapping[str, str], *, error: bool = False) -> Callable[[Found
 # ------------------------------------------------------------------------------------------------------------ pictures
 
 
+def _line(axis: Any, mark: str, name: str, points: list[float], means: list[Mean]) -> None:
+    """A method's means against its points, with their spread."""
+    values, spreads = [m.value for m in means], [m.spread for m in means]
+    axis.errorbar(points, values, spreads, fmt=f"{mark}-", markersize=4, capsize=2, label=name)
+
+
 def drawn(starts: Mapping[str, str], label: str, *, error: bool = False) -> Callable[[Found], Any]:
     """Scores against epsilon, one line a name, the best setting of each."""
 
@@ -283,15 +289,7 @@ def drawn(starts: Mapping[str, str], label: str, *, error: bool = False) -> Call
             rows, count = found["rows"], found["splits"]
             points = [float(point) for point in rows]
             means = [best(rows[point], count, start, error=error)[1] for point in rows]
-            axis.errorbar(
-                points,
-                [m.value for m in means],
-                [m.spread for m in means],
-                fmt=f"{mark}-",
-                markersize=4,
-                capsize=2,
-                label=name,
-            )
+            _line(axis, mark, name, points, means)
         if "non_private" in found:
             axis.axhline(of(found["non_private"], 1, error=error).value, color="gray", linewidth=1, label="not private")
         axis.set_xscale("log")
@@ -319,15 +317,7 @@ def drawn_groups(label: str, *, error: bool = False) -> Callable[[Found], Any]:
             for mark, name in zip(drawing.MARKERS, names, strict=False):
                 means = [of(row[group][name], found["splits"], error=error) for row in found["rows"].values()]
                 points = [float(point) for point in found["rows"]]
-                axis.errorbar(
-                    points,
-                    [m.value for m in means],
-                    [m.spread for m in means],
-                    fmt=f"{mark}-",
-                    markersize=4,
-                    capsize=2,
-                    label=name,
-                )
+                _line(axis, mark, name, points, means)
             axis.set_xscale("log")
             axis.set_title(group, fontsize=9)
             axis.set_xlabel("epsilon")
@@ -364,15 +354,7 @@ def draw_lengths(found: Found) -> Any:
     for mark, name in zip(drawing.MARKERS, ("S-GBDT", "DPBoost"), strict=False):
         means = [of(row[name], found["splits"]) for row in found["rows"].values()]
         lengths = [float(length) for length in found["rows"]]
-        axis.errorbar(
-            lengths,
-            [m.value for m in means],
-            [m.spread for m in means],
-            fmt=f"{mark}-",
-            markersize=4,
-            capsize=2,
-            label=name,
-        )
+        _line(axis, mark, name, lengths, means)
     axis.set_xlabel("rows for training")
     axis.set_ylabel("R2, epsilon .54")
     axis.set_ylim(bottom=max(axis.get_ylim()[0], -0.5))
