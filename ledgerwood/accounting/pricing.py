@@ -1,10 +1,4 @@
-"""Privacy costs of events, and their explanation.
-
-Explain a privacy cost in words: the method, its error budget, and its meaning.
-
-docs/explanation/pricing.md#explanation.
-
-The privacy cost of an event: its (epsilon, delta) curve, rounded up, with the method that certifies it.
+"""The privacy cost of an event: its (epsilon, delta) curve, rounded up, with the method that certifies it.
 
 docs/explanation/pricing.md derives each method and its rounding.
 """
@@ -15,119 +9,25 @@ from dataclasses import dataclass
 from typing import assert_never, final, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ledgerwood import _validate
-from ledgerwood.accounting import _search, risk
-from ledgerwood.accounting.adjacency import Adjacency, Direction
-from ledgerwood.accounting.costs import conversion, crowds, gdp
-from ledgerwood.accounting.costs.losses import attained, maxima, plans
+from ledgerwood.accounting import _search
+from ledgerwood.accounting.adjacency import Direction
+from ledgerwood.accounting.costs import conversion, crowds, gdp, renyi
+from ledgerwood.accounting.costs.losses import attained, plans
 from ledgerwood.accounting.events import base
 from ledgerwood.accounting.events.base import Event, FloatArray, require_event
 from ledgerwood.accounting.events.choices.pure import BoundedRangeEvent
-from ledgerwood.accounting.events.composition import Repeated
-from ledgerwood.accounting.events.noise.gaussian import GaussianEvent
 from ledgerwood.accounting.events.sampled.allocation import RandomAllocation
 from ledgerwood.accounting.events.sampled.fixed_size import ReplaceOneSampled
-from ledgerwood.accounting.events.sampled.poisson import PoissonSampled
-from ledgerwood.accounting.quotes import SOURCES, Curve, Method, Quote, Route, short
+from ledgerwood.accounting.explaining import explain
+from ledgerwood.accounting.quotes import Curve, Method, Quote, Route, short
 from ledgerwood.errors import InvalidParameter, PrivacyError, UnsupportedEvent
 from ledgerwood.pages.shown import Card, ShowsItself
 from ledgerwood.pages.values import Fact
 
-_NEIGHBOURS = {
-    Adjacency.ADD_REMOVE: "with and without any one unit",
-    Adjacency.ZERO_OUT: "with any one unit and with a null record in its place",
-    Adjacency.REPLACE_ONE: "with any one unit replaced by another",
-}
-
-
-def explain(priced: "Price", delta: float | None) -> str:
-    """Several lines of text; with a `delta`, the number there, its method and its error budget too."""
-    event = priced.event
-    lines = [
-        f"event: {short(event)}",
-        f"adjacency: {event.adjacency.value}: data sets {_NEIGHBOURS[event.adjacency]}",
-        f"method: {priced.method} ({SOURCES[priced.method]})",
-    ]
-    if delta is not None:
-        lines += _at(priced, delta)
-    lines += _sampler(event, delta)
-    pure = event.pure_epsilon()
-    cap = f"never above the pure sum {pure:.6g}" if math.isfinite(pure) else "at delta 0 there is none"
-    lines.append(f"the numbers: each is a proven upper bound, rounded up; epsilon in nats; {cap}")
-    lines.append(
-        "meaning: for any other knowledge of an attacker, any set of outcomes is at most e^epsilon times as likely, "
-        "plus delta, in one of two neighbouring data sets as in the other"
-    )
-    lines.append(f"in words: {risk.in_words(priced)}")
-    return "\n".join(lines)
-
-
-def _sampler(event: Event, delta: float | None) -> list[str]:
-    """Which sampler the cost is for; with a delta, what the same noise costs at least in a shuffled run."""
-    try:
-        parts = list(base.walk(event))
-    except UnsupportedEvent:  # of a class from outside, whose samples nobody knows
-        return []
-    lines = []
-    if any(isinstance(part, PoissonSampled | ReplaceOneSampled) and part.sampling_rate < 1.0 for part in parts):
-        lines.append(
-            "sampler: Poisson samples, each unit in each sample by a secret coin of its own; the cost is not that of a "
-            "loader that shuffles the rows and cuts them into batches, which may be much larger"
-        )
-    if any(isinstance(part, RandomAllocation) for part in parts):
-        lines.append(
-            "sampler: a random allocation, where each unit draws its steps in secret and independently of others; the "
-            "cost is not that of a loader that shuffles the rows and cuts them into batches of a fixed size"
-        )
-    match event:
-        case Repeated(PoissonSampled(GaussianEvent() as noise, sampling_rate=rate), count=count):
-            steps = max(round(1.0 / rate), 1) if rate > 1.0 / _MOST_BATCHES else _MOST_BATCHES
-            epochs = min(count // steps, _MOST_BATCHES)
-            if delta and epochs:
-                low = maxima.epsilon(noise.adjacency, noise.noise_multiplier, steps, epochs, delta)
-                lines.append(
-                    f"shuffled instead: {steps:,} batches a pass, passes: {epochs:,}; the same noise costs at least "
-                    f"epsilon={low:.6g} for some rows (proven, docs/explanation/shuffling.md); see ShuffledBatches"
-                )
-    return lines
-
-
-def _at(priced: "Price", delta: float) -> list[str]:
-    quote = priced.quote(delta)
-    lower, upper = priced.epsilon_interval(delta)
-    lines = [f"at delta={delta!r}: epsilon={quote.epsilon!r} nats"]
-    if quote.method != priced.method:
-        lines.append(f"method at this point: {quote.method} ({SOURCES[quote.method]})")
-    if quote.order is not None:
-        lines.append(f"order: {quote.order:.6g}, the best of all real orders")
-    if quote.method == "pld":
-        lines += _lattice(priced, quote)
-    lines.append(
-        f"error budget: the dominating pair's epsilon is between {lower!r} and {upper!r}; "
-        f"at most {upper - lower:.3g} nats are slack of the method (a mechanism may be better than its pair)"
-    )
-    return lines
-
-
-def _lattice(priced: "Price", quote: Quote) -> list[str]:
-    """Each direction's first lattice, and what its errors add to delta, all of it included in the privacy cost."""
-    lines = []
-    plan = plans.plan(priced.event)
-    for direction, curve in zip(plan.directions(), plans.curves(plan, math.log(quote.delta)), strict=True):
-        law = curve.law
-        width = law.step * (int(law.index[-1]) - int(law.index[0]))
-        lines.append(
-            f"first grid ({direction.value}): {len(law.index)} losses over {width:.4g} nats in steps of "
-            f"{law.step:.3g}, tilted by {law.tilt:.4g}; counted into delta: {abs(law.infinite):.3g} of truncation, "
-            f"{curve.misplaced(quote.epsilon):.3g} of rounding and windows, "
-            f"a factor of 1 + {math.expm1(law.growth):.3g}"
-        )
-    return lines
-
-
 _LARGEST = 1e300
-_MOST_BATCHES = 1_000_000  # of a pass, and passes, of a shuffled run beside a price
 _SLACK = 1e-11  # relative room, on log delta, by which a lower end stays below an upward-rounded profile
 
 
@@ -160,8 +60,15 @@ class Price(ShowsItself):
             return 0.0
         return conversion.exp_up(max(log_delta(self, epsilon), -_LARGEST))  # where the truth is positive, so is this
 
-    def log_deltas(self, epsilons: FloatArray) -> FloatArray:
-        """log delta at each epsilon (nats, >= 0), shape (k,), rounded up; faster than repeated calls of `delta`."""
+    def log_deltas(self, epsilons: ArrayLike) -> FloatArray:
+        """log delta at each epsilon (nats, finite, >= 0), shape (k,), rounded up; faster than many calls of `delta`.
+
+        Raises:
+            InvalidParameter: an epsilon negative or not finite.
+        """
+        epsilons = renyi.check_epsilons(epsilons)
+        if np.isinf(epsilons).any():  # where an event reveals everything with some probability, delta is not 0 there
+            raise _validate.fail("epsilons", math.inf, "finite", "nats")
         pure = self.event.pure_epsilon()
         if self.method in ("profile", "gdp"):
             return np.where(epsilons >= pure, -np.inf, np.minimum(_log_profile(self, epsilons), 0.0))
@@ -211,7 +118,7 @@ class Price(ShowsItself):
         if self.method == "pld":
             with contextlib.suppress(UnsupportedEvent):
                 low, high = plans.interval(plans.plan(self.event), math.log(delta))
-                # Above the price it bounds a profile that is the supremum of several pairs', dearer than any of them.
+                # Above the price it bounds a profile that is the supremum of several pairs', above that of any of them.
                 upper, lower = min(upper, high), low if low <= min(upper, high) else 0.0
         if not (_has_profile(self.event) and _of_one_pair(self.event)):
             lower = max(lower, min(_of_real_pairs(self.event, math.log(delta)), upper))

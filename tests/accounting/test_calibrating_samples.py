@@ -12,7 +12,7 @@ from ledgerwood.accounting import (
     PoissonSampled,
     Repeated,
     calibrate,
-    calibration,
+    plan_costs,
     price,
 )
 from ledgerwood.accounting.costs.losses import plans, quick
@@ -81,8 +81,8 @@ def test_it_fits_hardly_less_would_and_few_compositions_were_needed(make, less, 
 )
 def test_a_wrong_guide_costs_time_and_changes_nothing(wrong, monkeypatch):
     wanted = calibrate(pure_trees, BUDGET)
-    own = calibration._Cost._quick
-    monkeypatch.setattr(calibration._Cost, "_quick", lambda cost, value: wrong(lambda x: own(cost, x), value))
+    own = plan_costs.PlanCost._quick
+    monkeypatch.setattr(plan_costs.PlanCost, "_quick", lambda cost, value: wrong(lambda x: own(cost, x), value))
     found = calibrate(pure_trees, BUDGET)
     assert found == pytest.approx(wanted, rel=3e-5)
     assert spent(pure_trees(found)) <= BUDGET.epsilon
@@ -94,7 +94,7 @@ def test_without_a_guide_the_search_is_as_good(monkeypatch):
         raise UnsupportedEvent("no quick cost")
 
     wanted = calibrate(noisy_trees, BUDGET)
-    monkeypatch.setattr(calibration._Cost, "_quick", none)
+    monkeypatch.setattr(plan_costs.PlanCost, "_quick", none)
     assert calibrate(noisy_trees, BUDGET) == pytest.approx(wanted, rel=3e-5)
 
 

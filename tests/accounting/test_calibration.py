@@ -125,6 +125,17 @@ def test_a_budget_that_never_binds_says_so():
 def test_event_and_budget_must_share_their_adjacency():
     with pytest.raises(AdjacencyMismatch, match="replace-one"):
         calibrate(gaussian, budget(1.0, adjacency=Adjacency.REPLACE_ONE))
+    # At the value where the search starts both agree; at the one that would be found they do not.
+    with pytest.raises(AdjacencyMismatch, match="stated under replace-one, the budget under add-remove"):
+        calibrate(
+            lambda s: GaussianEvent(noise_multiplier=s, adjacency=A if s < 2.0 else Adjacency.REPLACE_ONE), budget(1.0)
+        )
+
+
+def test_a_plan_that_reads_an_iterator_is_refused():
+    rest = (gaussian(0.5) for _ in range(20))  # used up by the first call: all later plans are the first event alone
+    with pytest.raises(CalibrationFailed, match="two different plans for 1: .* tuple"):
+        calibrate(lambda s: Composed((gaussian(s), *rest)), budget(1.0))
 
 
 @pytest.mark.parametrize(

@@ -489,3 +489,13 @@ def test_the_tightest_is_the_least_of_all_certified_methods_beyond_64_kinds():
 def test_the_estimate_that_was_not_certified_is_gone():
     with pytest.raises(InvalidParameter, match="method='mgf'"):
         price(GaussianEvent(noise_multiplier=1.0, adjacency=A), method="mgf")
+
+
+def test_log_deltas_are_of_finite_epsilons_only():
+    """Beyond every finite epsilon an (epsilon, delta) event still has its delta: no -inf stands for it."""
+    stated = price(ApproximateEvent(epsilon=1.0, delta=1e-3, adjacency=A))
+    assert stated.log_deltas([2.0, 1e9]) == pytest.approx(math.log(1e-3))
+    for priced in (stated, price(Repeated(sampled(gaussian(2.0), 0.1), count=10))):
+        for wrong in (math.inf, math.nan, -1.0):
+            with pytest.raises(InvalidParameter, match=r"epsilons=.*(finite|>= 0) \(unit: nats\)"):
+                priced.log_deltas([0.0, wrong])

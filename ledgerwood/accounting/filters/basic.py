@@ -42,6 +42,9 @@ class Charge:
         divergence: nats, at `order`; of `RenyiFilter`.
         method: the accounting method that gave the number.
         order: the Renyi order, > 1, where the method has one.
+
+    Raises:
+        InvalidParameter: an amount that is negative or not finite.
     """
 
     epsilon: float | None = None
@@ -51,6 +54,11 @@ class Charge:
     divergence: float | None = None
     method: ChargeMethod
     order: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in self.amounts().items():
+            if value is not None:  # a negative charge would pay into the budget
+                _validate.non_negative(name, value, "charge")
 
     def amounts(self) -> dict[str, float | None]:
         """Every currency by its name."""

@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import struct
 import threading
 
 import pytest
@@ -30,6 +31,7 @@ from ledgerwood.errors import (
     DrawRefused,
     InvalidParameter,
     LedgerError,
+    PrivacyError,
     UnsupportedEvent,
 )
 
@@ -272,3 +274,15 @@ def test_repr_names_terms_and_total():
     grant = ledger.grant(pure(0.25), purpose="p")
     assert "epsilon=0.25" in repr(ledger)
     assert "purpose='p'" in repr(grant)
+
+
+def test_an_event_whose_fields_were_changed_pays_nothing_into_the_budget():
+    """A pickle skips the constructor's checks: whatever it brings, no charge is negative or no number."""
+    ledger = Ledger(BUDGET, unit=PrivacyUnit.ROW)
+    honest = pickle.dumps(PureEvent(epsilon=0.5, adjacency=A))
+    for wrong in (-0.5, float("nan"), float("inf")):
+        forged = pickle.loads(honest.replace(struct.pack(">d", 0.5), struct.pack(">d", wrong)))
+        with pytest.raises((PrivacyError, ValueError)):
+            ledger.grant(forged, purpose="refund")
+    assert ledger.spent().epsilon == 0.0
+    assert ledger.remaining().epsilon == 1.0
