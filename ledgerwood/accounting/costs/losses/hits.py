@@ -44,14 +44,6 @@ def epsilon(parts: Parts, direction: Direction, log_delta: float) -> float:
     return best
 
 
-def log_delta(parts: Parts, direction: Direction, epsilon: float) -> float:
-    """The logarithm of a probability that the plan's delta at `epsilon` is not below; errors as in `epsilon`."""
-    thresholds = np.geomspace(max(epsilon, _LEAST), _LARGEST, _COARSE + _FINE)
-    shift, logs = _decided(parts, direction, thresholds)
-    fitting = logs[thresholds * (1.0 - _ROOM) - shift >= epsilon]
-    return float(fitting.max()) if fitting.size else -math.inf
-
-
 @np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
 def _decided(parts: Parts, direction: Direction, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
     """For each threshold x: what all others add to epsilon, at most, and log of the delta at x less that, at least."""

@@ -60,17 +60,19 @@ def test_it_is_never_above_the_exact_delta(kinds, epsilon, exponent):
     parts = tuple((response(size, rate), count) for size, rate, count in kinds)
     with mp.workdps(40):
         for direction in BOTH:
-            assert mp.exp(hits.log_delta(parts, direction, epsilon)) <= exact(kinds, direction, epsilon) * (1 + 1e-30)
-            found = hits.epsilon(parts, direction, exponent)
-            assert found == 0.0 or exact(kinds, direction, found) >= mp.exp(mpf(exponent)) * (1 - mpf(10) ** -30)
+            at_epsilon = float(mp.log(exact(kinds, direction, epsilon)))
+            for log_delta in {exponent, at_epsilon} - {-math.inf}:
+                found = hits.epsilon(parts, direction, log_delta)
+                least = mp.exp(mpf(log_delta)) * (1 - mpf(10) ** -30)
+                assert found == 0.0 or exact(kinds, direction, found) >= least
 
 
 def test_it_is_near_the_exact_delta_where_hits_are_rare():
     kinds = [(6.0, 1e-4, 20), (5.0, 1e-4, 10)]
     parts = tuple((response(size, rate), count) for size, rate, count in kinds)
     with mp.workdps(40):
-        truth = mp.log(exact(kinds, Direction.REMOVE, 0.02))
-    assert float(truth) - 0.2 < hits.log_delta(parts, Direction.REMOVE, 0.02) <= float(truth)
+        truth = float(mp.log(exact(kinds, Direction.REMOVE, 0.02)))
+    assert hits.epsilon(parts, Direction.REMOVE, truth) <= 0.02 < hits.epsilon(parts, Direction.REMOVE, truth - 0.2)
 
 
 def test_two_gaussian_draws_by_quadrature():
@@ -91,8 +93,9 @@ def test_two_gaussian_draws_by_quadrature():
 
         truth = mp.quad(term, [-12, -4, 0, 2, 3, 4, 5, 6, 8, 12, 20])
     sampled = PoissonSampled(GaussianEvent(noise_multiplier=0.5, adjacency=A), sampling_rate=1e-3)
-    found = hits.log_delta(((sampled, 2),), Direction.REMOVE, float(epsilon))
-    assert float(mp.log(truth)) - 0.05 < found <= float(mp.log(truth))
+    at = float(mp.log(truth))
+    below, near = (hits.epsilon(((sampled, 2),), Direction.REMOVE, each) for each in (at, at - 0.05))
+    assert below <= float(epsilon) < near
 
 
 @pytest.mark.parametrize(
@@ -105,11 +108,9 @@ def test_plans_that_were_wide_are_narrow(count, rate, delta, multiplier):
     assert 0.0 < high - low < 1e-3 * high
 
 
-def test_points_and_curves_agree_and_a_draw_without_a_bound_is_refused():
+def test_a_delta_that_no_draw_decides_and_a_draw_without_a_bound():
     parts = ((PoissonSampled(LaplaceEvent(noise_multiplier=0.2, adjacency=A), sampling_rate=1e-4), 50),)
-    found = hits.epsilon(parts, Direction.REMOVE, math.log(1e-5))
-    assert found > 0.0
-    assert hits.log_delta(parts, Direction.REMOVE, 0.9 * found) >= math.log(0.9e-5)
+    assert hits.epsilon(parts, Direction.REMOVE, math.log(1e-5)) > 0.0
     assert hits.epsilon(parts, Direction.REMOVE, -1e-3) == 0.0
     with pytest.raises(UnsupportedEvent):
         hits.epsilon(((ZeroConcentratedEvent(rho=0.1, adjacency=A), 2),), Direction.REMOVE, -5.0)
