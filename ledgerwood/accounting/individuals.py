@@ -1,17 +1,14 @@
-"""Individual privacy costs of rows.
-
-The privacy cost of one release to each row, by the row's own sensitivity.
+"""The privacy cost of one release to each row, by the row's own sensitivity.
 
 A row whose contribution has s times the largest norm, s in [0, 1], faces the same noise with s times the shift: its own
 event has every noise multiplier divided by s. Its Renyi divergence is read off a table over s that is built once, for
 any number of rows: polynomials through exact values with a proven error, which is added to them, and chords of a convex
 function where the divergence is large. Derivations: docs/explanation/individuals.md.
 
-A table of a round's cost to a row, in whole units of its limit, for a kernel; never below the truth.
-
-A row that contributes a share v in [0, 1] of the largest squared norm faces the round's own pair with mu**2 times v.
-Its divergence is convex in v (docs/explanation/individuals.md#individual-gaussian), so that chords between upper bounds
-are upper bounds. docs/explanation/individuals.md#row-costs.
+`row_costs` makes such a table for a kernel, in whole units of a row's limit and never below the truth. With v = s**2
+the row faces the round's own pair with mu**2 times v, and its divergence is convex in v
+(docs/explanation/individuals.md#individual-gaussian), so that chords between upper bounds are upper bounds.
+docs/explanation/individuals.md#row-costs.
 """
 
 import functools

@@ -10,6 +10,8 @@ from ledgerwood.mechanisms.choices.gridless import CategoricalCandidates as Cate
 from ledgerwood.mechanisms.choices.gridless import GridlessMechanism as GridlessMechanism
 from ledgerwood.mechanisms.choices.gridless import NumericCandidates as NumericCandidates
 from ledgerwood.mechanisms.choices.joint_quantiles import JointQuantilesMechanism as JointQuantilesMechanism
+from ledgerwood.mechanisms.choices.private_bounds import PrivateBoundsMechanism as PrivateBoundsMechanism
+from ledgerwood.mechanisms.choices.private_bounds import log_edges as log_edges
 from ledgerwood.mechanisms.choices.quantiles import QuantileMechanism as QuantileMechanism
 from ledgerwood.mechanisms.choices.repetition import PoissonSelectionMechanism as PoissonSelectionMechanism
 from ledgerwood.mechanisms.choices.repetition import RepeatedSelectionMechanism as RepeatedSelectionMechanism
@@ -34,8 +36,6 @@ from ledgerwood.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
 from ledgerwood.mechanisms.randomized_response import RandomizedResponseMechanism as RandomizedResponseMechanism
 from ledgerwood.mechanisms.sensitivity import BallShifts as BallShifts
 from ledgerwood.mechanisms.sensitivity import BoxShifts as BoxShifts
-from ledgerwood.mechanisms.sensitivity import PrivateBoundsMechanism as PrivateBoundsMechanism
-from ledgerwood.mechanisms.sensitivity import log_edges as log_edges
 from ledgerwood.mechanisms.stability import GaussianStabilityMechanism as GaussianStabilityMechanism
 from ledgerwood.mechanisms.stability import StabilityHistogramMechanism as StabilityHistogramMechanism
 

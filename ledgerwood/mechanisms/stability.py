@@ -1,12 +1,7 @@
-"""Stability histograms, with Laplace and with Gaussian noise.
+"""Stability histograms: the frequent keys of an unknown set, with noisy counts; rare keys are not released.
 
-The stability histogram: the frequent keys of an unknown set, with noisy counts; rare keys are not released.
-
-Proof: docs/explanation/selection.md#stability-histogram.
-
-The stability histogram with Gaussian noise: the frequent keys of an unknown set, for plans that compose in mu**2.
-
-Proof: docs/explanation/selection.md#gaussian-stability-histogram.
+* With Laplace noise: docs/explanation/selection.md#stability-histogram.
+* With Gaussian noise, for plans that compose in mu**2: docs/explanation/selection.md#gaussian-stability-histogram.
 """
 
 import math

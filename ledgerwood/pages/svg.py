@@ -1,11 +1,8 @@
-"""Figures as SVG, and the elements that pages are made of.
-
-HTML and SVG as trees of elements: whatever a user wrote is escaped when it is written.
-
-Figures as SVG: axes, curves, bands, bars and ladders, drawn with the page's own colours and fonts.
+"""Figures as SVG: axes, curves, bands, bars and ladders, drawn with the page's own colours and fonts.
 
 Why not a plotting library: docs/adr/0014-figures-are-drawn-by-hand.md. A figure has a title and a description for those
-who do not see it; what it shows stands in a table below it, too.
+who do not see it; what it shows stands in a table below it, too. Figures, and the HTML around them, are trees of
+elements: whatever a user wrote is escaped when it is written.
 """
 
 import math

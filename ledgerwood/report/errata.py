@@ -1,11 +1,8 @@
-"""`ledgerwood errata`, and the text of docs/errata.md.
+"""`ledgerwood errata`, which runs each published mechanism past its auditor, and the text of docs/errata.md.
 
-docs/errata.md: the text of docs/errata/, a table and a finding for each specimen, and all of them at the end.
-
-The text is in one file a paper. A line `{{ name }}` stands for the specimen of that name: its claimed and exact figures
-are computed, what its auditor measured is read from the JSON beside the page.
-
-`ledgerwood errata`: published mechanisms that lose more than they claim, each before the auditor that catches it.
+The page's text is in docs/errata/, one file a paper. A line `{{ name }}` stands for the specimen of that name, a table
+and a finding: its claimed and exact figures are computed, what its auditor measured is read from the JSON beside the
+page. All specimens are in a table at the end.
 """
 
 import json

@@ -1,9 +1,7 @@
-"""Printed output and errors of the commands.
+"""How commands print a result, a two-column table for people or one JSON object for programs, and how they fail.
 
-One way to print a result: a two-column table for people, or one JSON object for programs.
-
-How the commands fail, and what they warn of: one line of standard error each, and exit code 1 for a
-failure; and what a ledger's verdict ends with.
+A failure and a warning are one line of standard error each; a failure ends with exit code 1, an unsound ledger with
+that of its verdict.
 """
 
 import functools

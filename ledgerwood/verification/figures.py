@@ -1,8 +1,6 @@
-"""Numbers as a reader compares them, and the generator of a check.
+"""Numbers as a reader compares them, what is found rounded down, what is allowed rounded up; and a check's generator.
 
-Numbers as a reader compares them: what was found rounded down, what is allowed rounded up, as long as it takes.
-
-The generator of a check: the one that is given, one by a seed, or a fresh one.
+A number is as long as it takes to tell both apart.
 """
 
 import math

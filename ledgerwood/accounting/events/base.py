@@ -1,6 +1,4 @@
-"""The base class of events, and walks over their parts.
-
-The base class of events: a release under an adjacency, known by its privacy profile.
+"""The base class of events: a release under an adjacency, known by its privacy profile.
 
 P is the distribution of the release with the unit, Q the distribution without it, for the dominating pair of the event
 (docs/explanation/events.md#profile). All accounting uses two functionals of that pair:
@@ -9,10 +7,9 @@ P is the distribution of the release with the unit, Q the distribution without i
 * the excess moments E_Q[r^p - 1 - p (r - 1)] with r = dP/dQ, p > 1 (remove) or p < 0 (add), from which the
   Renyi divergences of the event and of its Poisson sample follow without cancellation.
 
-The walk over events made of events. Every question about the parts of a composed event uses it.
-
-The parts of a class are found by its fields, so that a new class needs no entry in a list. A class that is not the
-library's, or that has a field which could hide an event, cannot be looked into and is refused.
+`walk`, `children` and `holds` go over the parts of an event, and nothing else does. They find the parts by the fields
+of a class, so that a new class needs no entry in a list. A class that is not the library's, or that has a field which
+could hide an event, is refused.
 """
 
 import abc

@@ -1,14 +1,11 @@
-"""Events whose privacy profile is stated or tabulated.
-
-Stated guarantees, proven elsewhere: Gaussian DP, zCDP, a Renyi curve, (epsilon, delta).
+"""Guarantees that are stated, and were proven elsewhere: Gaussian DP, zCDP, a Renyi curve, (epsilon, delta), a profile.
 
 Each has the privacy cost of the worst mechanism with that guarantee. docs/explanation/events.md#stated says
 which of them has a profile (so that it may be sampled) and which has Renyi divergences (so that it may be composed).
 
-A privacy profile that is given at points, proven elsewhere. docs/explanation/events.md#tabulated.
-
-Between the points the profile is bounded by chords in x = e^eps: the greatest function that keeps the contract of a
-profile and the points. It is the profile of a discrete pair, so everything else follows exactly from that pair.
+A profile is given at points. Between them it is bounded by chords in x = e^eps: the greatest function that keeps the
+contract of a profile and the points. It is the profile of a discrete pair, so everything else follows exactly from that
+pair. docs/explanation/events.md#tabulated.
 """
 
 import functools

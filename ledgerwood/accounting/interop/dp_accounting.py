@@ -1,14 +1,8 @@
-"""Events of dp-accounting, both ways.
-
-Convert dp-accounting's DpEvent trees to events. docs/explanation/interop.md#dp-events derives each conversion.
+"""Conversions between events and dp-accounting's DpEvent trees. docs/explanation/interop.md#dp-events derives each.
 
 A DpEvent does not know which data sets are neighbours; the accountant that reads it does. Its noise multiplier is noise
 over the bound C on the norm of *one record's values*: the sensitivity where a record is added, removed or replaced by a
 null, and half of it where a record is replaced by another. Events here are stated after that factor.
-
-The one place that imports a peer library, late.
-
-Convert events to dp-accounting's DpEvent trees. docs/explanation/interop.md#dp-events derives each conversion.
 """
 
 import importlib

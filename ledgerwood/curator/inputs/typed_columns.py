@@ -1,13 +1,11 @@
-"""Columns and labels by their types alone.
+"""Columns and labels by their types alone: what is public of them where nobody has declared a schema.
 
-What is public of columns that nobody has declared: their number, names and types. And their values, by type alone.
+Columns have a number, names and types, and values that are read by type: what a column of its type cannot hold counts
+as missing, or as no category, and is never refused.
 
-Nothing here refuses a value: what a column of its type cannot hold counts as missing, or as no category.
-
-Labels whose type an estimator cannot learn: refused by that type alone, before anything is spent.
-
-No value is looked at, so that no row can change what is refused. A list or an array of objects has no type: its labels
-are read one by one where the schema declares the target (docs/explanation/several-classes.md#label-types).
+Labels of a type that an estimator cannot learn are refused by that type, before anything is spent. No value is looked
+at, so that no row can change what is refused. A list or an array of objects has no type: its labels are read one by one
+where the schema declares the target (docs/explanation/several-classes.md#label-types).
 """
 
 import dataclasses

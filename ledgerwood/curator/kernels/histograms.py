@@ -1,8 +1,6 @@
-"""Counts and histograms of rows.
+"""The loops that count rows by leaf or cell, and that add up what rows contribute by leaf and bin.
 
-The loops that add up rows by leaf and bin. `kernels` says what holds, and owns what one row contributes.
-
-The loops that count rows: by the leaf of a tree, and by the cells of features. `kernels` says what holds.
+`kernels` says what holds, and owns what one row contributes.
 """
 
 import math

@@ -1,9 +1,6 @@
-"""Exact gains, of sums and of sorted thresholds.
+"""The gains of all thresholds of fine grids, from rows in the order of their cells: a loop's cost is a row's.
 
-S**2 / (n + damping) of sums, in exact integers of 128 bits: docs/explanation/gains.md#gain-integers.
-
-The gains of all thresholds of fine grids, from rows in the order of their cells: a loop's cost is a row's.
-
+A gain is S**2 / (n + damping) of sums, in exact integers of 128 bits: docs/explanation/gains.md#gain-integers.
 Thresholds of a node between two neighbouring cells of its rows are a group: they part the rows alike and have one gain.
 """
 

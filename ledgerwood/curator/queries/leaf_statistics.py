@@ -1,10 +1,7 @@
-"""The statistic that each leaf releases, as a value; and the bounds of gradients.
-
-What holds of every query of gradients: the bounds of its parameters, and what a row moves in sums by leaf.
-
-What a leaf releases, as a value: it says what one row can change before there is a tree, and `of` asks it of one.
+"""A leaf's statistic as a value: it says what one row can change before there is a tree, and `of` asks it of one.
 
 A plan holds a `LeafStatistic` and derives noise and cost from it; a training loop asks `statistic.of(tree, ensemble)`.
+Here too is what holds of every query of gradients: the bounds of its parameters, and what a row moves in sums by leaf.
 """
 
 import abc

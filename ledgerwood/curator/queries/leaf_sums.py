@@ -1,12 +1,7 @@
-"""Sums of gradients by leaf, and their ratios.
+"""Sums of gradients by leaf, with numbers of rows or with hessians, and their ratios: damped means with static noise.
 
-Sums of gradients by leaf: with numbers of rows or with hessians, in fine steps or in whole units.
-
-The proofs are in docs/explanation/queries.md. All contributions are whole steps of 2**-20 of a unit.
-
-A damped mean of the gradients in each leaf: static leaf noise.
-
-The proofs are in docs/explanation/queries.md#leaf-ratios.
+All contributions are whole steps of 2**-20 of a unit, or whole units. Proofs: docs/explanation/queries.md, for ratios
+#leaf-ratios.
 """
 
 import math

@@ -1,13 +1,7 @@
-"""Counts of rows, regardless of labels, and private quantiles of features.
+"""Numbers of rows, regardless of labels: in each leaf of a tree, in each cell, and in each bin of several features.
 
-The number of rows, regardless of labels: in each leaf of a tree, in each cell, and in each bin of several features.
-
-The proofs are in docs/explanation/queries.md#leaf-counts, docs/explanation/queries.md#cell-counts and
-docs/explanation/queries.md#bin-counts.
-
-Thresholds of several numeric features of a table of trees, by private quantiles among the borders of their cells.
-
-Proof: docs/explanation/queries.md#feature-quantiles.
+Also thresholds of several numeric features, by private quantiles among the borders of their cells. Proofs:
+docs/explanation/queries.md#leaf-counts, #cell-counts, #bin-counts and #feature-quantiles.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""The base class of all tables, and a table of columns.
+"""The base class of all tables, whose rows are sampled one by one and never copied, and the table of columns.
 
-What all tables of rows have in common: they are sampled row by row, and neither copied nor pickled.
-
-A table of columns, for questions that no tree asks. Nothing with a row axis leaves the curator.
+A table of columns answers questions that no tree asks. Nothing with a row axis leaves the curator.
 """
 
 import abc

@@ -1,8 +1,7 @@
-"""Rows encoded for trees, and rows whose schema is not known yet.
+"""Rows encoded for trees, with the state of each row; and rows whose schema is not known yet.
 
-The rows, and the state of each row. Nothing with a row axis leaves the curator.
-
-Rows whose schema is not known yet: counts of bins and of categories, and the way to a `Table` once it is.
+The latter count bins and categories, and become a `TreeTable` once the schema is estimated. Nothing with a row axis
+leaves the curator.
 """
 
 import abc

@@ -1,8 +1,6 @@
-"""Columns as an evaluator sees them.
+"""Tables of columns as an evaluator sees them: their public shape, and the columns of the rows that take part.
 
-A table of columns as an evaluator sees it: its public shape, and the columns of the rows that take part.
-
-Rows without a schema as an evaluator sees them.
+With a schema, and without one.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
-"""Tables of trees as an evaluator sees them.
+"""Tables of trees as an evaluator sees them: what is public of one, its rows, and their state while an ensemble grows.
 
-What is public of a table of trees, and what may be asked of it: refused before a draw is used up, never by a row.
-
-The rows of a table of trees as an evaluator sees them, and the state of each row while an ensemble grows.
+What may be asked of a table follows from what is public, and is refused before a draw is used up, never by a row.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,13 +1,8 @@
-"""Private quantiles of rows, one and several.
+"""Quantiles of rows on a public grid of thresholds, by the exponential mechanism: one, and several at once.
 
-A quantile of rows on a public grid of thresholds, by the exponential mechanism.
-
-Proof: docs/explanation/selection.md#quantiles.
-
-A sampler of joint quantiles from the numbers of rows between public thresholds.
-
+Proof: docs/explanation/selection.md#quantiles. Several are drawn together from the numbers of rows between thresholds.
 Least costs are exact integers, relative to which no sum of weights underflows; what float64 sums of known error cannot
-decide, integers do. Proof: docs/explanation/selection.md#joint-quantiles-of-counts.
+decide, integers do: docs/explanation/selection.md#joint-quantiles-of-counts.
 """
 
 import itertools

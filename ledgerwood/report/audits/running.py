@@ -1,8 +1,6 @@
-"""`ledgerwood audit`: the runs, and what is printed.
+"""`ledgerwood audit mechanism`, `audit ledger` and `audit model`: the run, and its tables, JSON or page.
 
-`ledgerwood audit mechanism` and `audit ledger`: the run, and what is printed: tables or JSON, and a page.
-
-`ledgerwood audit model`: the run, and what is printed. It needs the extra `trainers`, as training does.
+An audit of a model needs the extra `trainers`, as training does.
 """
 
 import secrets

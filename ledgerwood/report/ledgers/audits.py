@@ -1,9 +1,4 @@
-"""`ledgerwood audit ledger`, and the figures of its page.
-
-`ledgerwood audit ledger`: recomputes a ledger round by round, and compares it with its model.
-
-The figures of a ledger's page, each with its table of numbers.
-"""
+"""`ledgerwood audit ledger`: recomputes a ledger round by round, compares it with its model, and draws its page."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,4 @@
-"""Ledger files as a person reads them, and their migration.
-
-A ledger file as a person reads it: its terms, its grants, how much of each was drawn.
-
-Ledgers and their databases, carried over to later versions, as the command line tells it.
-"""
+"""`ledgerwood ledger`: a ledger file as people read it (terms, grants, draws), and its migration to later versions."""
 
 import json
 from collections import Counter

@@ -1,10 +1,7 @@
-"""The signals and scores of membership attacks, and confidence bounds on their means.
+"""The signals that membership attacks use, and each attack's score, which is larger for a likely member.
 
-A lower confidence bound on a mean of independent numbers in [0, 1]. docs/explanation/poisoning.md#confidence.
-
-The signals that membership attacks use, and each attack's score: larger for a likely member.
-
-docs/explanation/membership.md#membership-attacks.
+docs/explanation/membership.md#membership-attacks. `lower_mean` bounds a mean of independent numbers in [0, 1]:
+docs/explanation/poisoning.md#confidence.
 """
 
 import math

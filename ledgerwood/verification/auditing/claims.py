@@ -1,10 +1,7 @@
-"""The guarantee that an audit tests, as a curve.
+"""A mechanism's claimed guarantee as one curve: a budget, an event, or a function from epsilon to delta.
 
-A mechanism's claimed guarantee as one curve: a budget, an event, or a function from epsilon to delta.
-
-Bounds that assume Gaussian noise: mu, and its epsilon at a delta. Always name that assumption with them.
-
-docs/explanation/auditing.md#gaussian-scores.
+Here too are bounds that assume Gaussian noise, mu and its epsilon at a delta: always name that assumption with them
+(docs/explanation/auditing.md#gaussian-scores).
 """
 
 import dataclasses

@@ -1,13 +1,10 @@
-"""Lower bounds from one run with canaries, by guesses and against a whole trade-off curve.
-
-Lower bounds from one run with canaries, each of them included by its own fair coin.
+"""Lower bounds from one run with canaries, each of them included by its own fair coin.
 
 A guess says of a canary "included" or "left out"; it may depend on all that the run released, and on no coin. How many
 guesses of each kind are made is fixed before, or chosen among pre-declared numbers by `one_run_scores`, which pays for
 the choice. docs/explanation/auditing.md#one-run has the proof.
 
-One run with canaries against a whole trade-off curve: Mahloujifar, Melis and Chaudhuri 2024, for any claim.
-
+A claim of any kind is tested as a whole trade-off curve (Mahloujifar, Melis and Chaudhuri 2024);
 docs/explanation/auditing.md#one-run-curves proves the recursion for guesses of two kinds.
 """
 

@@ -1,15 +1,11 @@
-"""The restricted-likelihood test of two binomial counts, approximate and certified.
-
-The restricted-likelihood test of two binomial counts, inverted in epsilon: nearly the best that counts can say.
+"""The restricted-likelihood test of two binomial counts, inverted in epsilon: nearly the best that counts can say.
 
 `score` trusts the normal distribution of its statistic ("large counts"). docs/explanation/auditing.md#score.
 
-The restricted-likelihood bound without a normal approximation: a sum over the probabilities of all outcomes.
-
-Outcomes are ordered by the bound that their likelihood ratio gives; the bound of an outcome is the least epsilon at
-which it, with all that are ordered above it, has probability alpha (Buehler). What is not known, how often the
-event happens without the row, lies in an interval that costs a thousandth of alpha (Berger and Boos).
-docs/explanation/auditing.md#score-certified has the proof.
+The certified bound sums the probabilities of all outcomes instead. Outcomes are ordered by the bound that their
+likelihood ratio gives; the bound of an outcome is the least epsilon at which it, with all that are ordered above it,
+has probability alpha (Buehler). What is not known, how often the event happens without the row, lies in an interval
+that costs a thousandth of alpha (Berger and Boos). docs/explanation/auditing.md#score-certified has the proof.
 """
 
 import math

@@ -1,8 +1,6 @@
-"""`audit`: the run, and the choice of a pair of data sets.
+"""`audit`: a lower bound on the epsilon of any mechanism that can be called, and a test of its claim.
 
-The choice of a pair of data sets to audit: candidates, and a race among them on small samples.
-
-`audit`: a lower bound on the epsilon of any mechanism that can be called, and a test of its claim.
+Where no pair of data sets is given, candidates race on small samples.
 """
 
 import math

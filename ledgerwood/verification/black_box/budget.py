@@ -1,12 +1,9 @@
-"""The number of outputs that each step of an audit may use, and the exact test on the last of them.
-
-The numbers of outputs for learning, choosing and testing, and their reduction for a slow mechanism.
+"""The numbers of outputs for learning, choosing and testing, and the exact test on the last of them.
 
 All numbers are settled before the outputs of the test are drawn, from the arguments and from the time that the first
-outputs took, so that the test stays one test.
+outputs took (a slow mechanism gets fewer), so that the test stays one test.
 
-One exact test on fresh outputs, each from the data set that a coin chose; the coin need not be fair.
-
+Each output of the test is from the data set that a coin chose, which need not be fair:
 docs/explanation/black-box.md#uneven-coins proves both bounds. With a fair coin `epsilon_from_labels` is
 `auditing.randomised_labels`.
 """

@@ -1,10 +1,6 @@
-"""Outputs of an unknown mechanism: called, checked, and converted to rows of numbers.
+"""Outputs of an unknown mechanism: called, counted, checked, brought into one shape, and converted to rows of numbers.
 
-The conversion of outputs of any kind to rows of numbers: learned from the learning draws, then fixed.
-
-docs/explanation/black-box.md#black-box-encoding.
-
-Outputs of an unknown mechanism: called, counted, checked, and brought into one shape.
+The conversion is learned from the learning draws, then fixed: docs/explanation/black-box.md#black-box-encoding.
 """
 
 import itertools

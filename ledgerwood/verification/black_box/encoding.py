@@ -1,8 +1,4 @@
-"""The form of an output that scores use, and the log ratio of a cell.
-
-The log ratio of a cell from two samples, and one that is believed.
-
-The form of an output that the scores use: numbers, values that recur, bits.
+"""The form of an output that the scores use: numbers, values that recur, bits; and the log ratio of a cell.
 
 Nothing here sees more of a number than its order among thresholds and whether it is one of few values that recur,
 except `lowest_bits` and `row_bits`, which only a bitwise audit calls.

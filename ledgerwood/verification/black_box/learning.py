@@ -1,8 +1,6 @@
-"""Learned scores: from learning draws to candidates.
+"""From learning draws to the candidates worth choosing among.
 
-Scores that are fitted: a logistic regression in numpy, and boosted trees of scikit-learn (the extra `trainers`).
-
-From learning draws to the candidates worth choosing among.
+Some are fitted: a logistic regression in numpy, and boosted trees of scikit-learn (the extra `trainers`).
 """
 
 from collections.abc import Iterator

@@ -1,14 +1,10 @@
-"""Readers from the cells of a leaf to columns of numbers, texts included.
-
-The form of texts and bytes that the scores use: the numbers that are written in them, and the rest.
-
-Every function here looks at one text at a time. The form of a text is the text with each digit replaced by 0; so the
-numbers and the form together keep all of it, but for digits beyond those of float64.
-
-Readers from the cells of a leaf to columns of numbers; the learning draws fix them once.
+"""Readers from the cells of a leaf to columns of numbers; the learning draws fix them once.
 
 A reader is a function of one cell at a time, and never refuses one: what it was not made for becomes NaN, so that no
 output of the test changes how others are read. docs/explanation/black-box.md#black-box-encoding.
+
+Texts and bytes are read one at a time, as the numbers that are written in them and a form, which is the text with each
+digit replaced by 0. Together they keep all of it, but for digits beyond those of float64.
 """
 
 import abc

@@ -1,10 +1,7 @@
-"""Candidate scores of an output, and of its bits.
+"""Candidate scores of an output or of its bits, learned on their own draws.
 
-Candidate scores of an output, learned on their own draws; a high score speaks for one of the two data sets.
-
-Any function of an output is valid in the test that comes after: what is learned here decides only how much is found.
-
-Candidate scores of the bits of an output, for a bitwise audit.
+A high score speaks for one of the two data sets. Any function of an output is valid in the test that comes after: what
+is learned here decides only how much is found.
 """
 
 import abc

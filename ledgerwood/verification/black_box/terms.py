@@ -1,8 +1,7 @@
-"""The terms of an audit, and the claim at another amount of noise.
+"""The terms of an audit, validated: the claim, and the points of its curve where it may be refuted.
 
-The claim at another amount of noise: the least noise that the outputs leave room for.
-
-What an audit is asked: its terms, validated, and the points of the claimed curve where it may be refuted.
+A claim that is an event is one of a family, the same event at other amounts of noise: `member` finds the least noise
+that the outputs leave room for.
 """
 
 import math

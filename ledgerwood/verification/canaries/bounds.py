@@ -1,8 +1,6 @@
-"""Bounds from the scores of canaries.
+"""Bounds from the scores of canaries, each with its assumptions, and what theory expects of them.
 
-Each bound states its assumptions. docs/explanation/canaries.md#canary-bounds.
-
-From scores to bounds, and what theory expects of them. docs/explanation/canaries.md#canary-bounds.
+docs/explanation/canaries.md#canary-bounds.
 """
 
 import functools

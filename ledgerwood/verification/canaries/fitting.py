@@ -1,8 +1,6 @@
-"""The fits of an audit, and the claim that they are audited against.
+"""The fits of an audit: our estimators, with what they release, and whatever else has fit and predict.
 
-Fits of an audit: our estimators, with what they release; and whatever else has fit and predict.
-
-What is claimed of an audited estimator, under which neighbours, and at which delta.
+For each it is known what is claimed, under which neighbours, and at which delta.
 """
 
 import copy

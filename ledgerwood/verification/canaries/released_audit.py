@@ -1,10 +1,7 @@
-"""Audits of what a fitted model shows, by many fits with and without one row.
+"""Audits of what a fitted model shows, by many fits with and without one row: what was asked, and what is said of it.
 
-Race pairs of neighbours, learn what to look at, choose an event, and test it on fits that nothing was learned from.
-
-docs/explanation/canaries.md#released-values.
-
-Audit what a fitted model shows, by many fits with and without one row: what was asked, and what is said of it.
+Pairs of neighbours race, what to look at is learned, an event is chosen, and it is tested on fits that nothing was
+learned from. docs/explanation/canaries.md#released-values.
 """
 
 import math

@@ -1,8 +1,6 @@
-"""Many fits of one learner, with and without one row that stands out.
+"""Many fits of one learner, with and without one row that stands out from a small background.
 
-Choose the two data sets of an audit: a small background, and rows that may stand out from it.
-
-Fit a learner many times, each with randomness that depends on nothing else, in one process or in several.
+Each fit has randomness that depends on nothing else. Fits run in one process or in several.
 """
 
 import math

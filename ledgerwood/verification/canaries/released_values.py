@@ -1,8 +1,7 @@
 """The released values of a fitted model, as rows of numbers of equal length.
 
-Turn what a fitted model shows into named columns: numbers, texts, arrays, and tuples and dicts of them.
-
-Converts the releases of fits to rows of equal length, in a layout learned from the first fits and then fixed.
+What a model shows (numbers, texts, arrays, and tuples and dicts of them) becomes named columns, in a layout that is
+learned from the first fits and then fixed.
 """
 
 import dataclasses

@@ -1,12 +1,8 @@
-"""The rows of an audit: backgrounds, canaries, and the cells where canaries go.
+"""The rows of an audit: the background, the canaries, and rows that stand by them.
 
-Backgrounds that come as data frames: what the columns hold, and frames of the same columns with other rows.
-
-Where canaries go: one row a cell, cells disjoint, and a tree that has each cell in its own leaf.
-
-All of it follows from the public schema. docs/explanation/canaries.md#canary-cells.
-
-The rows of an audit: what the user gave as a background, the canaries, and rows that stand by them.
+A background may come as a data frame, and canaries then are rows of the same columns. Each canary has a cell, cells are
+disjoint, and one tree has each cell in its own leaf; all of it follows from the public schema
+(docs/explanation/canaries.md#canary-cells).
 """
 
 import math

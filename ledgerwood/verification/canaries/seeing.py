@@ -1,9 +1,6 @@
-"""The fits of an audit, their scores, and whether their structure depends on rows.
-
-The fits of an audit, one after another, and the scores of their canaries.
+"""The fits of an audit, one after another, the scores of their canaries, and a check of their trees' structure.
 
 Public trees must not depend on rows: fitted again on other rows, with the same public randomness, they are the same.
-
 docs/explanation/canaries.md#structure-check.
 """
 

@@ -1,10 +1,7 @@
-"""The power of canaries: the bounds that they can show under a claim, and that an attack could have found.
+"""The power of canaries: what they can show at best under a claim, and what an attack could have found.
 
-What canaries can show at best, under the curve that a model claims; and how many guesses to make of them.
-
+How many guesses to make of them follows from the first; the second stands beside what was found.
 docs/explanation/canaries.md#canary-power.
-
-What an attack could have found, to stand beside what it found. docs/explanation/canaries.md#canary-power.
 """
 
 import functools

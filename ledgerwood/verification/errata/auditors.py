@@ -1,14 +1,11 @@
-"""Run specimens past the auditors that catch them, with as many outputs as that takes.
+"""Runs of specimens past the auditors that catch them, with as many outputs as that takes.
 
-How many outputs it takes to see a specimen's violation, from its exact curve and its claim.
+How many that is follows from a specimen's exact curve and its claim. A curve knows more than its values:
+delta(epsilon) is p - e^epsilon q of the best event, and its slope in e^epsilon is -q.
 
-A curve knows more than its values: delta(epsilon) is p - e^epsilon q of the best event, and its slope in e^epsilon
-is -q.
-
-Runs a specimen past the auditor that catches it. Nothing here reads the specimen's exact loss to decide.
-
-An auditor is told the sampler, the pair and the claim; the likelihood-ratio auditor also the two distributions, and
-where to look. It decides on outputs drawn after the event was fixed. docs/explanation/auditing.md proves the bounds.
+The verdict does not read the exact loss. An auditor is told the sampler, the pair and the claim; the likelihood-ratio
+auditor also the two distributions, and where to look. It decides on outputs drawn after the event was fixed.
+docs/explanation/auditing.md proves the bounds.
 """
 
 import difflib

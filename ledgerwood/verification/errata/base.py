@@ -1,11 +1,8 @@
-"""Specimens, and what audits of them found.
+"""Specimens: published mechanisms that lose more than is claimed for them, in their smallest form, kept to be caught.
 
-Defines a specimen: a published mechanism that loses more than is claimed for it, in its smallest form.
-
-A specimen is kept to be caught. It draws outputs as the paper or the code does, on one pair of data sets on which the
-claim fails, and it knows its exact loss on that pair. None of them can train anything.
-
-What an audit of a specimen found, and what was claimed, in words and in numbers.
+A specimen draws outputs as the paper or the code does, on one pair of data sets on which the claim fails, and it knows
+its exact loss on that pair. None of them can train anything. A `Finding` says in words and in numbers what was claimed,
+and what an audit found.
 """
 
 import abc

@@ -1,10 +1,7 @@
-"""Outputs, leaf values and gains that specimens share.
+"""Shapes of output that many specimens share, each with its sampler and its exact loss.
 
-Shapes of output that many specimens share, each with its sampler and its exact loss.
-
-A specimen states the distribution of its output on a data set; its sampler and its privacy loss follow from it.
-
-The value of a leaf and the gain of a split for a constant hessian of 1, as both gain-based systems print them.
+A specimen states the distribution of its output on a data set; its sampler and its privacy loss follow from it. Here
+too are the value of a leaf and the gain of a split for a constant hessian of 1, as both gain-based systems print them.
 """
 
 import abc

@@ -1,10 +1,7 @@
-"""The discrete pairs behind events and the two quadratures, in mpmath.
+"""The discrete pairs behind events, enumerated in mpmath, and the verifier's two quadratures.
 
-The discrete pairs behind events, enumerated in mpmath, and the worst shift of a bounded range.
-
-Nothing here is shared with `ledgerwood.accounting`. docs/explanation/ledger.md#verification.
-
-The verifier's two quadratures in mpmath: over a normal distribution, and over an interval.
+One quadrature is over a normal distribution, one over an interval. Nothing here is shared with `ledgerwood.accounting`.
+docs/explanation/ledger.md#verification.
 """
 
 import functools

@@ -1,11 +1,7 @@
-"""The verifier's filters and its verdicts.
+"""A second implementation of the filters, in mpmath, and the verdict on a grant: confirmed, unconfirmed or refuted.
 
-A second implementation of the filters: sums, limits and totals, in mpmath (docs/explanation/ledger.md#filters).
-
-A charge has two amounts that add up: its main one (epsilon, its square, mu squared, rho, a divergence) and its delta.
-
-The verdict on a grant's charge, by the verifier's own bounds: confirmed, unconfirmed or refuted.
-
+A charge has two amounts that add up: its main one (epsilon, its square, mu squared, rho, a divergence) and its delta;
+docs/explanation/ledger.md#filters. The verdict compares a charge with the verifier's own bounds on its cost;
 docs/explanation/ledger.md#verification-verdicts.
 """
 

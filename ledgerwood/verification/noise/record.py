@@ -1,12 +1,7 @@
-"""Noise and private choices as they are drawn: recorded for a test.
+"""All noise and all private choices that a fit draws, recorded as scores, and exact tests of them.
 
-The rank of a private choice in its distribution, from the best utility on: uniform if the choice is correct.
-
-None of the samplers' arithmetic is used again. docs/explanation/noise-law.md#noise-law-choices.
-
-All noise and all choices that a fit draws, as scores, and exact tests of them.
-
-docs/explanation/noise-law.md#noise-law-tests.
+A choice's score is its rank in its distribution, from the best utility on: uniform if the choice is correct. None of
+the samplers' arithmetic is used again. docs/explanation/noise-law.md#noise-law-choices and #noise-law-tests.
 """
 
 import functools

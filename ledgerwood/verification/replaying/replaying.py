@@ -1,15 +1,12 @@
-"""`replay`, and the hooks by which a run is followed.
-
-The points at which a replay records: the calls by which rows become numbers.
-
-Nothing of the library knows of it. The curator's own checks run as ever; a mechanism's noise is what is kept back.
-
-Record and replay: fit twice, on neighbouring data, and show that only the exact values below the noise have changed.
+"""`replay`: fit twice, on neighbouring data, and show that only the exact values below the noise have changed.
 
 The first fit is recorded: every call that reaches a curator or a ledger, with its public fields, the exact value that
 its mechanism was handed, and what came out. The second fit, on the neighbour, is given the same outputs again. Then all
 public values must be the same, and an exact value may change by no more than its release's event allows: that is the
 premise of adaptive composition, call by call. docs/explanation/replay.md#replay-proves: what it proves, and what not.
+
+Calls are recorded at the points that `ledgerwood.recording` marks. The curator's own checks run as always; only a
+mechanism's noise is kept back.
 """
 
 import copy

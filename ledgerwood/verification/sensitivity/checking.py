@@ -1,10 +1,7 @@
-"""`check_sensitivity`, and the values of tables.
+"""`check_sensitivity`: a search for two neighbouring data sets that exceed a stated sensitivity.
 
-`check_sensitivity`: a search for two neighbouring data sets that exceed a stated sensitivity.
-
-docs/explanation/replay.md#sensitivity-search: what is tried, and what a search can and cannot show.
-
-The exact values of this library's own queries, release-free: for the owner of the data, and for tests.
+docs/explanation/replay.md#sensitivity-search: what is tried, and what a search can and cannot show. The exact values of
+this library's own queries are computed without a release: for the owner of the data, and for tests.
 """
 
 import warnings

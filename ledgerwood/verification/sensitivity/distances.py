@@ -1,8 +1,6 @@
-"""Distances between the exact answers of neighbours, and the search over all of them.
+"""Distances of two values of a query, compared with the claim: plain numbers, and exact integers on a grid.
 
-Distances of two values of a query, compared with the claim: plain numbers, and exact integers on a grid.
-
-A query's value with no or less rounding error, to tell an exceeded sensitivity from floating-point rounding.
+A value is also computed with no or less rounding error, to tell an exceeded sensitivity from floating-point rounding.
 """
 
 import itertools

@@ -1,10 +1,7 @@
-"""The rows that a search draws from, and their neighbours.
+"""The rows that a search draws from: the columns of a row, how rows become data, and neighbours with worst-case rows.
 
-Neighbouring data sets for replays, with worst-case rows, and the matching of their rows.
-
-The domain of rows for a search among data sets: the columns of a row, and how rows become data.
-
-A row is a tuple of values: its features, then its label and its weight where rows have them.
+A row is a tuple of values: its features, then its label and its weight where rows have them. A `Neighbour` says which
+rows of both data sets correspond.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,6 @@
-"""The curve of a composed loss, and its draws.
+"""A composed distribution of losses read as a curve: bounds on log delta at an epsilon, and on epsilon at a log delta.
 
-A composed distribution read as a curve: bounds on log delta at an epsilon, and on epsilon at a log delta.
-
-docs/explanation/pld.md#loss-rounding.
-
-A draw's coarse model, and the step of a lattice that suits it.
+docs/explanation/pld.md#loss-rounding. `model` makes a draw's coarse model, which chooses the step of its lattice.
 """
 
 import math

@@ -1,13 +1,11 @@
-"""Joint losses, and lower bounds of a composition.
+"""Compositions inside a sample or a group: bounds on their profile at any epsilon, from a few composed distributions.
 
-A composition inside a sample or a group: bounds on its profile at any epsilon, from a few composed distributions.
+From above by a convex function through some of their values, from below by the values themselves
+(docs/explanation/pld.md#joint).
 
-Above, a convex function through some of the laws' values; below, the laws' own values. docs/explanation/pld.md#joint.
-
-A draw's log profile from below: as accurate as the events' own, and never above the truth.
-
-The events round upward. Here each formula is taken at an argument moved by its own rounding error the other way, and
-lowered by its guard. docs/explanation/pld.md#lower-profile.
+`log_profile` bounds the log profile of one draw from below. Events round upward; here each formula is taken at an
+argument moved by its own rounding error the other way, and lowered by its guard
+(docs/explanation/pld.md#lower-profile).
 """
 
 import math

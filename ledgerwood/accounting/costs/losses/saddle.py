@@ -1,12 +1,8 @@
-"""Spectra of losses, and saddle points.
+"""Sums of independent losses, by products of their spectra, and the choice of the grid, window and tilt of such a sum.
 
-A coarse, uncertified model of the range of a plan's losses; it chooses grids, windows and tilts.
-
-Nothing here enters a bound: a bad choice only makes a bound wider. docs/explanation/pld.md#choices.
-
-Sums of independent losses: products of spectra, with a bound on all that was rounded, wrapped and cut off.
-
-docs/explanation/pld.md#loss-composition.
+* `compose` bounds all that was rounded, wrapped around and cut off: docs/explanation/pld.md#loss-composition.
+* The choice rests on a coarse model of a plan's losses and its saddle points. It is not certified and enters no bound:
+  a bad choice only makes a bound wider. docs/explanation/pld.md#choices.
 """
 
 import math

@@ -1,14 +1,10 @@
-"""Laplace, truncated Laplace and staircase noise.
+"""Laplace noise, Laplace noise that is cut off, and staircase noise.
 
-The Laplace mechanism. Pair: Q = Laplace(0, b), P = Laplace(1, b), b = noise_multiplier.
-
-Renyi in closed form (Mironov 2017, Proposition 6), written without cancellation; profile 1 - e^{(eps - 1/b)/2}.
-For a vector with L1 sensitivity 1 this pair dominates the product of its coordinates.
-docs/explanation/events.md#laplace.
-
-Laplace noise that is cut off. Geng, Ding, Guo and Kumar 2020; docs/explanation/events.md#truncated-laplace.
-
-The staircase mechanism on one number. Geng and Viswanath 2014; docs/explanation/events.md#staircase-noise.
+* Laplace: the pair is Q = Laplace(0, b), P = Laplace(1, b), b = noise_multiplier. Renyi divergences in closed form
+  (Mironov 2017, Proposition 6), written without cancellation; the profile is 1 - e^{(eps - 1/b)/2}. For a vector with
+  L1 sensitivity 1 this pair dominates the product of its coordinates. docs/explanation/events.md#laplace.
+* Truncated Laplace: Geng, Ding, Guo and Kumar 2020; docs/explanation/events.md#truncated-laplace.
+* Staircase, on one number: Geng and Viswanath 2014; docs/explanation/events.md#staircase-noise.
 """
 
 import math

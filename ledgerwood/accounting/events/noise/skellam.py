@@ -1,10 +1,7 @@
-"""Skellam noise, and its distribution.
+"""Skellam noise, the difference of two Poisson variables of one mean: on one integer, and on a vector of them.
 
-The Skellam distribution to the last place, and what lies beyond a window. docs/explanation/events.md#skellam.
-
-Skellam noise, the difference of two Poisson variables of one mean: on one integer, and on a vector of them.
-
-Sums of Skellam variables are Skellam variables, so that shares of the noise may be added by several parties.
+Sums of Skellam variables are Skellam variables, so that shares of the noise may be added by several parties. The
+distribution is computed to the last place, with a bound on what lies beyond a window.
 Source: Agarwal, Kairouz and Liu 2021; all that is used is derived in docs/explanation/events.md#skellam.
 """
 

@@ -1,15 +1,12 @@
-"""Samples of a fixed size, and the presence of a row in a sample.
-
-Consistency of a stated replace-one event with the stated event of a row's presence.
-
-Replacing a row removes one and adds another, so the replaced row's profile is bounded by the two presences' profiles,
-at every threshold: docs/explanation/events.md#two-presences has the exact condition, and why it is exact.
-
-Secret samples under replace-one: of a fixed size without replacement, or by Poisson sampling.
+"""Secret samples under replace-one: of a fixed size without replacement, or by Poisson sampling.
 
 A replaced row leads to three output distributions: the old row drawn, the new row drawn, neither drawn. Each direction
 of the profile is bounded by joint convexity, and one pair has that profile in both directions:
 docs/explanation/events.md#replaced-row.
+
+A Poisson sample states two events, that of a replaced row and that of a row's presence. Replacing a row removes one and
+adds another, so the first is bounded by the second at every threshold, and an event that exceeds the bound is refused:
+docs/explanation/events.md#two-presences has the exact condition, and why it is exact.
 """
 
 import contextlib

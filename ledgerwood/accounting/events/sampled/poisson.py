@@ -1,14 +1,12 @@
-"""Poisson samples, for rows that are present or absent, and for replaced ones.
-
-Poisson sampling of any add-remove event, exactly. docs/explanation/events.md#sampled-profile and #excess-moments.
+"""Poisson samples of any event: exact for rows that are present or absent, bounded for replaced ones.
 
 With r = dP/dQ the sampled pair has the likelihood ratio s = 1 - q + q r, so its profile is that of the event at another
 epsilon, and its excess moments are the event's own integral with s in place of r.
+docs/explanation/events.md#sampled-profile and #excess-moments.
 
-A replaced row on a secret sample: its profile by advanced joint convexity, and the moments of that profile.
-
-Each direction is bounded separately, so no single pair is sampled: docs/explanation/events.md#replaced-row.
-Everything here is an upper bound by convexity, on nodes in y = e^t; no integral is cut off.
+For a replaced row the profile is bounded by advanced joint convexity, each direction separately, so that no single pair
+is sampled: docs/explanation/events.md#replaced-row. Its moments are upper bounds by convexity, on nodes in y = e^t; no
+integral is cut off.
 """
 
 import math

@@ -1,12 +1,7 @@
-"""Rows of each class, counted by leaf and bin; and a class for each leaf.
+"""Numbers of rows of each class, in each leaf or in each bin of several features by leaf; and a private class per leaf.
 
-How many rows of each class: in each leaf of a tree, and in each bin of several features by leaf. Whole rows.
-
-The proofs are in docs/explanation/gini.md#class-counts.
-
-A class for each leaf of a tree, privately chosen by the leaf's numbers of rows.
-
-The proof is in docs/explanation/gini.md#leaf-labels.
+Counts are of whole rows (docs/explanation/gini.md#class-counts). A leaf's class is chosen by its numbers of rows
+(docs/explanation/gini.md#leaf-labels).
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,10 @@
-"""Questions about columns whose answer is a choice, and about columns without a schema.
-
-Questions about a column whose answer is a choice: its most common cell, its quantiles, its bounds, its keys.
+"""Questions about a column whose answer is a choice: its most common cell, its quantiles, its bounds, its keys.
 
 Frozen and public. A choice has no grid to be noised on; the query names the mechanisms that can answer it, and what one
 of them costs under an adjacency. The proofs are in docs/explanation/queries.md#column-selections.
 
-Public descriptions of what may be asked of a column before its schema is known. Proofs: docs/explanation/queries.md.
-
-Columns are numbered in the table's order; the target has the number after the last feature.
+Some are asked before there is a schema. There columns are numbered in the table's order; the target has the number
+after the last feature.
 """
 
 import itertools

@@ -1,10 +1,7 @@
-"""The tests that a level's splits are chosen from, and their public points.
+"""The tests that a level's splits are chosen from, and the choice of one for each node, whatever the utility is.
 
-The tests that a level's splits are chosen from, and the choice of one for each node; whatever the utility is.
-
-The candidates of a level's nodes among all tests of fine grids, as public points of one line a node.
-
-Public: of the cells and the tree's structure alone.
+The tests are public, of the cells and the tree's structure alone: all those of fine grids are points of one line for
+each node.
 """
 
 from collections.abc import Sequence

@@ -1,15 +1,12 @@
-"""Compositions on one lattice, from either side.
-
-Tilted masses on one lattice, multiplied: small kinds by convolution of positive terms, what is large by spectra.
-
-Convolving positive terms rounds each mass by a relative amount, so thousands of kinds become a few blocks, and the work
-is linear in their outputs. docs/explanation/ledger.md#verification-losses.
-
-Many fresh draws: all losses laid on one lattice, from below or from above, and added up by one Fourier transform.
+"""Compositions of many fresh draws: all losses on one lattice, from below or from above, added up under a tilt.
 
 From below outputs are pooled, in parts where needed, until every loss is a lattice point (post-processing); from above
-each output is split between the two points around it. The sum is made under an exponential tilt, so that tails keep
-their accuracy; rounding, and what wraps around, are taken off or added. docs/explanation/ledger.md#verification-losses.
+each output is split between the two points around it. The tilt is exponential, so that tails keep their accuracy;
+rounding, and what wraps around, are taken off or added.
+
+Masses of small kinds are convolved, which adds positive terms and rounds each by a relative amount; those of large ones
+are multiplied as spectra. So thousands of kinds become a few blocks, and the work is linear in their outputs.
+docs/explanation/ledger.md#verification-losses.
 """
 
 import heapq

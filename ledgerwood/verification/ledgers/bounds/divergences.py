@@ -1,15 +1,10 @@
-"""Bounds of Renyi divergences, rho and Gaussian profiles.
-
-What the verifier knows of one amount: a bound from each side.
-
-Bounds of a plan's Renyi divergence at an order, of its rho, and of the epsilon that a divergence is worth.
+"""The verifier's bounds, from each side, of Renyi divergences, rho, and the epsilon that a divergence is worth.
 
 docs/explanation/ledger.md#verification-bounds.
 
-The profile of a Gaussian pair whatever its size, and the epsilon at a delta: mu-GDP in mpmath.
-
-At epsilon = mu x + mu^2 / 2 the profile is P(N > x) - e^epsilon P(N > x + mu), N normal. No power of e^epsilon is
-taken, so that mu of 1e100 and a budget of epsilon 1e300 are numbers like others.
+A Gaussian pair has its own bounds, whatever its size (mu-GDP in mpmath). At epsilon = mu x + mu^2 / 2 the profile is
+P(N > x) - e^epsilon P(N > x + mu), N normal. No power of e^epsilon is taken, so that mu of 1e100 and a budget of
+epsilon 1e300 are numbers like others.
 """
 
 import functools

@@ -1,13 +1,10 @@
-"""Converts an event's node to its pair in floats, and bounds the presences of a replaced row.
-
-From an event's node to its pair in floats, from either side (pair.py): leaves, samples, groups, compositions.
+"""From an event's node to its pair in floats, from either side (pair.py): leaves, samples, groups, compositions.
 
 docs/explanation/ledger.md#verification-cells.
 
-Consistency of a `ReplaceOneSampled`: a replaced row never loses more than two presences of a row.
-
-docs/explanation/events.md#two-presences: with h the profile of removing a row and g that of adding one, that of a
-replaced row is at most inf_s h(s) + e^s g(t - s). Every s gives a bound from above, so what exceeds it cannot be.
+A `ReplaceOneSampled` is checked for consistency: a replaced row never loses more than two presences of a row. With h
+the profile of removing a row and g that of adding one, that of a replaced row is at most inf_s h(s) + e^s g(t - s);
+every s gives a bound from above, so what exceeds it cannot be. docs/explanation/events.md#two-presences.
 """
 
 import math

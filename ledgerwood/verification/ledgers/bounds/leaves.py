@@ -1,11 +1,8 @@
-"""Pairs of single releases in floats, from either side, and pools of their outputs.
+"""Pairs of single releases in floats, from either side: masses in closed form, or with a proven remainder.
 
-Pairs of single releases in floats, from either side: masses in closed form, or with a proven remainder.
-
-What lies beyond the range is left out from below, and reveals everything from above.
+What lies beyond the range is left out from below, and reveals everything from above. A draw's outputs are pooled from
+the top down until each has a lattice point as its loss, which is post-processing.
 docs/explanation/ledger.md#verification-cells.
-
-Pools of a draw's outputs, from the top down, until each has a lattice point as its loss: post-processing.
 """
 
 import functools

@@ -1,14 +1,11 @@
-"""Pairs of distributions in floats, from probabilities or from profiles.
-
-A pair of distributions in floats: finitely many outputs, each with its masses under P and under Q.
+"""A pair of distributions in floats: finitely many outputs, each with its masses under P and under Q.
 
 A pair stands for an event from one side. From below, outputs were merged: that is post-processing, so the pair is
 dominated by the event's own. From above, outputs were split between the two nearest nodes of a grid so that both masses
 stay; merging the parts gives the output back, so the pair dominates. docs/explanation/ledger.md#verification-cells.
 
-Pairs from values of profiles h(x) = E_Q (r - x)+: a replaced row on a secret sample, the worst of several groups.
-
-A true profile is convex, so the lower hull of values that are not below it dominates; docs/explanation/ledger.md.
+A replaced row on a secret sample and the worst of several groups have a pair from values of their profile
+h(x) = E_Q (r - x)+. A true profile is convex, so the lower hull of values that are not below it dominates.
 """
 
 import math

@@ -1,8 +1,6 @@
-"""Samples, groups and compositions of pairs, and replaced rows.
+"""What combines pairs: a Poisson sample, parallel groups, fresh draws; and a replaced row on a secret sample.
 
-What combines pairs: a Poisson sample, parallel groups, fresh draws.
-
-A replaced row on a secret sample: the pair with its bounding profile in both directions.
+The latter's pair has its bounding profile in both directions.
 """
 
 import itertools

@@ -1,6 +1,4 @@
-"""The verifier's interface to a pair of distributions; pairs with a density, and pure pairs.
-
-What the verifier asks of a pair of distributions.
+"""What the verifier asks of a pair of distributions; pairs with a density, and pure pairs.
 
 With P the distribution with the unit, Q without it and r = dP/dQ:
 
@@ -9,9 +7,8 @@ With P the distribution with the unit, Q without it and r = dP/dQ:
 * the Renyi divergence is log(1 + E_Q[s^p - 1 - p (s - 1)]) / (order - 1), p = order (remove) or 1 - order (add), with
   s affine in r.
 
-Pairs with a density: Gaussian, Laplace and truncated Laplace noise.
-
-Pure differential privacy: the randomised-response pair, the pairs of a bounded range, the staircase.
+Pairs with a density are those of Gaussian, Laplace and truncated Laplace noise. Pure pairs are those of randomised
+response, of a bounded range and of the staircase.
 """
 
 import abc

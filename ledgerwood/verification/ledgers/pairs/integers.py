@@ -1,10 +1,8 @@
-"""Integer noise, private selections and stated profiles, enumerated.
+"""Integer noise, private selections and stated guarantees, enumerated.
 
-Integer noise on one integer, enumerated; and the bound for a vector with Skellam noise.
-
-The best of a random number of runs: known by a bound of its Renyi divergences.
-
-Guarantees as they were stated: the worst pair that keeps an (epsilon, delta) or a table; Renyi curves.
+* Noise on one integer is enumerated; a vector with Skellam noise has a bound.
+* The best of a random number of runs is known by a bound of its Renyi divergences.
+* A stated (epsilon, delta) or table has the worst pair that keeps it; a Renyi curve stands for itself.
 """
 
 import functools
