@@ -375,7 +375,7 @@ def _axes(half: float, rho: float) -> tuple[float, float]:
 
 
 def _log_factor(rho: float) -> float:
-    """log of the interpolation's error over the maximum on the ellipse (Trefethen 2013, chapter 8)."""
+    """log of the interpolation's error over the maximum on the ellipse: individuals.md#individual-panels."""
     return math.log(4.0 / (rho - 1.0)) - _DEGREE * math.log(rho)
 
 

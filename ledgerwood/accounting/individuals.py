@@ -126,7 +126,7 @@ class IndividualGDP:
         return np.where(s > 0.0, np.maximum(s * self._mu * (1.0 + 8.0 * renyi.ULP), LEAST), 0.0)
 
     def mu_squared(self, sensitivities: ArrayLike) -> FloatArray:
-        """mu_i^2, which is summed over adaptive releases (Koskela, Tobaben and Honkela 2023); shape (n,)."""
+        """mu_i^2, which is summed over adaptive releases (individuals.md#individual-gdp-filter); shape (n,)."""
         s = _sensitivities(sensitivities)
         return np.where(s > 0.0, np.maximum((s * self._mu) ** 2 * (1.0 + 32.0 * renyi.ULP), LEAST), 0.0)
 

@@ -44,7 +44,8 @@ def trade_off(priced: "Price", type_one: ArrayLike) -> FloatArray:
     Raises:
         InvalidParameter: a probability outside its bound.
 
-    Source: Wasserman and Zhou 2010; Dong, Roth and Su 2019; docs/explanation/risk.md#trade-off.
+    Source: Wasserman and Zhou 2010; Dong, Roth and Su 2019, Proposition 2.5;
+    docs/explanation/risk.md#trade-off.
     """
     rates = np.asarray(type_one)
     if rates.dtype.kind not in "iuf" or not ((rates >= 0.0) & (rates <= 1.0)).all():
@@ -75,7 +76,7 @@ def true_positive_rate(priced: "Price", false_positive_rate: float) -> float:
 def advantage(priced: "Price") -> float:
     """The largest true minus false positive rate of any attacker: the total variation distance delta(0); rounded up.
 
-    Source: Kulynych et al. 2024; docs/explanation/risk.md#advantage.
+    Source: Kulynych et al. 2024, section 3.1; docs/explanation/risk.md#advantage.
     """
     return priced.delta(0.0)
 

@@ -110,7 +110,7 @@ class DiscreteGaussianMechanism:
     def event(self, sensitivity: Shifts, adjacency: Adjacency) -> DiscreteGaussianEvent | ZeroConcentratedEvent:
         """DiscreteGaussianEvent for one number, else rho = L2 norm^2 / (2 scale^2): shift-sets.md#integer-shifts.
 
-        Source of rho: Canonne, Kamath and Steinke 2020; it is summed over coordinates.
+        Source of rho: Canonne, Kamath and Steinke 2020, Theorem 14.
 
         Raises:
             UnsupportedEvent: one number whose noise spreads over more integers than the event sums.

@@ -95,7 +95,8 @@ def after_stated(epsilon: float, delta: float, expectation: float, steps: int) -
 def after_gaussian(mu: float, expectation: float) -> float:
     """The least expectation across a Gaussian pair N(0, 1), N(mu, 1): Phi(Phi^-1(p) - mu), rounded down.
 
-    Source: Dong, Roth and Su 2022, Definition 2.6; docs/explanation/poisoning.md#gaussian-steps.
+    Source: the trade-off function of the pair (Dong, Roth and Su 2019, Equation 6);
+    docs/explanation/poisoning.md#gaussian-steps.
     """
     if expectation in (0.0, 1.0):
         return expectation

@@ -1,7 +1,7 @@
 """Zero-concentrated differential privacy: which rho an event keeps, and what a rho is worth.
 
-A rho bounds the Renyi divergence of every order a > 1, in both directions, by rho a (Bun and Steinke 2016).
-docs/explanation/ledger.md#zcdp-filter proves each bound.
+A rho bounds the Renyi divergence of every order a > 1, in both directions, by rho a (Bun and Steinke 2016,
+Definition 1.1). docs/explanation/ledger.md#zcdp-filter proves each bound.
 """
 
 import functools
@@ -64,7 +64,7 @@ def rho(event: Event) -> float:
 def pure_rho(epsilon: float) -> float:
     """The least rho of every epsilon-differentially private mechanism: epsilon tanh(epsilon / 2), rounded up.
 
-    Source: docs/explanation/ledger.md#zcdp-filter; below Bun and Steinke 2016, which has epsilon**2 / 2.
+    Source: docs/explanation/ledger.md#zcdp-filter; below Bun and Steinke 2016, Proposition 3.3, epsilon**2 / 2.
     """
     square = float_up(Fraction(epsilon) ** 2 / 2)
     if square < 1e-290:  # where a product of floats would lose its digits

@@ -88,7 +88,7 @@ def _log_shrink(orders: FloatArray) -> FloatArray:
 def log_total_variation(divergence: float) -> float:
     """log of a bound on the total variation distance, from any divergence at least Kullback-Leibler. Rounded up.
 
-    Source: Pinsker; Bretagnolle and Huber 1979, Lemma 2.1.
+    Source: Pinsker; Bretagnolle and Huber; both proved in docs/explanation/pricing.md#renyi-conversion.
     """
     if divergence <= 0.0:
         return -math.inf
@@ -100,7 +100,8 @@ def log_total_variation(divergence: float) -> float:
 def pure_epsilon_at(pure: float, delta: float) -> float:
     """The epsilon at `delta` of any mechanism that is `pure`-differentially private. Rounded up.
 
-    Source: Kairouz, Oh, Viswanath 2015 (the randomised-response pair dominates); #pure-conversion.
+    The randomised-response pair dominates (docs/explanation/events.md#pure).
+    Source: docs/explanation/pricing.md#pure-conversion.
     """
     saved = delta * (1.0 + math.exp(-pure))
     if saved >= 1.0:

@@ -34,7 +34,7 @@ _MOST_POINTS = 10_000
 class GDPEvent(Event):
     """Any mechanism that satisfies mu-Gaussian differential privacy; its worst case is the Gaussian pair.
 
-    Source: Dong, Roth and Su 2022, Definition 2.6. docs/explanation/events.md#stated.
+    A notion of Dong, Roth and Su 2022. docs/explanation/events.md#stated.
 
     Args:
         mu: in [1e-100, 1e100].
@@ -178,8 +178,8 @@ class ApproximateEvent(Event):
     """Any (epsilon, delta)-private mechanism, accounted by its worst case.
 
     The worst case reveals everything with probability delta, and else is a randomised response of epsilon
-    (Kairouz, Oh and Viswanath 2015, Theorem 3). The bound is exact alone, sampled and in groups; every Renyi divergence
-    is inf. docs/explanation/events.md#stated.
+    (the pair of Kairouz, Oh and Viswanath 2015). The bound is exact alone, sampled and in groups; every Renyi
+    divergence is inf. docs/explanation/events.md#stated.
 
     Args:
         epsilon: in [1e-100, 1e100], in nats.

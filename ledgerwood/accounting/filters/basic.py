@@ -175,7 +175,7 @@ def _least(a: float | None, b: float | None) -> float | None:
 class BasicFilter:
     """Sums of (epsilon_i, delta_i), exact; valid for adaptively chosen grants.
 
-    Source: Rogers, Roth, Ullman, Vadhan 2016 (basic composition is a filter); docs/explanation/ledger.md#filters.
+    Source: Rogers, Roth, Ullman, Vadhan 2016, Lemma 3.5; proof in docs/explanation/ledger.md#filters.
     """
 
     @property

@@ -25,8 +25,8 @@ from ledgerwood.errors import BudgetExceeded, InvalidParameter, UnsupportedEvent
 class ZCDPFilter:
     """Sum zCDP's rho over grants; the limit is the largest rho whose epsilon at the budget's delta fits.
 
-    Source: Whitehouse, Ramdas, Rogers, Wu 2023 (a filter for zCDP); our proof, from the filter of each single order
-    (Feldman, Zrnic 2021), in docs/explanation/ledger.md#zcdp-filter.
+    Source: Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1; our proof, from the filter of each single order
+    (Feldman, Zrnic 2021, Theorem 4.3), in docs/explanation/ledger.md#zcdp-filter.
     """
 
     @property

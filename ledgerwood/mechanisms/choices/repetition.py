@@ -1,6 +1,7 @@
 """Private selection by repetition: run a private computation a secret, random number of times; release the best run.
 
-Source: Papernot and Steinke 2022; privacy cost: docs/explanation/events.md#selection; sampler: #run-counts.
+Source: Papernot and Steinke 2022, Theorems 2 and 6; privacy cost: docs/explanation/events.md#selection;
+sampler: #run-counts.
 """
 
 import functools

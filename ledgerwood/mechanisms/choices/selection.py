@@ -65,7 +65,7 @@ class Selection(Protocol):
 class ExponentialMechanism:
     """Candidate i with probability proportional to count_i * exp(rate * u_i).
 
-    Source: McSherry and Talwar 2007; that it is bounded-range: Dong, Durfee and Rogers 2020;
+    Source: McSherry and Talwar 2007; that it is bounded-range: Dong, Durfee and Rogers 2020, Proposition 2;
     docs/explanation/selection.md#exponential-choice.
 
     Args:
@@ -116,7 +116,7 @@ class PermuteAndFlipMechanism:
 
     All coins are tossed first, and one of the candidates whose coin came up is drawn: that is the same distribution.
     Never worse in expected utility than the exponential mechanism of the same pure epsilon, and not bounded-range:
-    its event is pure. Source: McKenna and Sheldon 2020; docs/explanation/selection.md#permute-and-flip.
+    its event is pure. Source: McKenna and Sheldon 2020, Theorem 1; docs/explanation/selection.md#permute-and-flip.
 
     Args:
         rate: in [1e-200, 1e200], nats per unit of utility.
@@ -147,7 +147,7 @@ class PermuteAndFlipMechanism:
 class NoisyMaxMechanism:
     """The candidate whose utility plus exact Laplace noise is largest; of equal ones the first.
 
-    Source: Dwork and Roth 2014, section 3.3; docs/explanation/selection.md#noisy-max.
+    Source: Dwork and Roth 2014 (report noisy max); proof in docs/explanation/selection.md#noisy-max.
 
     Args:
         scale: > 0, finite, of the noise, in the utility's unit; at most 2**55 steps of the grid.

@@ -49,8 +49,8 @@ class QueryChange:
 class SparseVectorMechanism:
     """Answer one query after another, with noise: is it above its threshold? Stop after `answers` positive answers.
 
-    The threshold's noise is drawn afresh after each query that was above. Source: Dwork and Roth 2014, Algorithms 1
-    and 2; Lyu, Su and Li 2017 for the monotone variant and for what variants get wrong;
+    The threshold's noise is drawn afresh after each query that was above. Source: Dwork and Roth 2014,
+    section 3.6; Lyu, Su and Li 2017 for the monotone variant and for what variants get wrong;
     docs/explanation/selection.md#sparse-vector.
 
     Args:

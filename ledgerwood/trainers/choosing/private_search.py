@@ -1,6 +1,7 @@
 """Hyper-parameters chosen privately: train and score a secret, random number of random candidates, keep the best.
 
-Papernot and Steinke 2022; the whole search is one event, docs/explanation/events.md#selection and #selection-runs.
+Papernot and Steinke 2022, Theorems 2 and 6; the whole search is one event,
+docs/explanation/events.md#selection and #selection-runs.
 """
 
 import contextvars

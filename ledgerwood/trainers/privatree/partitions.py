@@ -20,8 +20,8 @@ def least_gini_splits(structure: TreeStructure, bins: CandidateBins, counts: NDA
 
     Of a feature with order: each threshold, with each cell that is tested by equality (a missing value's) on the right
     and on the left, and each such cell against all others. Of categories: sets of them. Two classes: the bins in the
-    order of their shares of the second class, cut at each place: one of these cuts is best among all sets (Coppersmith,
-    Hong and Hosking 1999; checked against all sets in the tests). More classes: in the declared order.
+    order of their shares of the second class, cut at each place: one of these cuts is best among all sets (proof in
+    docs/explanation/privatree.md#privatree-partitions). More classes: in the declared order.
 
     Counts below 0 count 0, and so do those of bins that no row of the leaf can be in, by the tests above it. A split
     that the path has decided is no candidate; a leaf without candidate, or without counts above 0 in all features that

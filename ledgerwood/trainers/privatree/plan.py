@@ -338,9 +338,9 @@ _LEAST = 1e-6
 def label_error_constant(classes: int) -> float:
     """max over p of log(1/p) (1 - (1 - (1-p)^K) / (K p)): rows that permute-and-flip may lose in a leaf, at rate 1.
 
-    Its expected loss at a rate of r nats a row is at most this over r, whatever the counts (McKenna and Sheldon 2020).
-    For two classes it is 1 / (2 e), and it grows with K. To nine digits, which is
-    plenty for a rule that divides a budget.
+    Its expected loss at a rate of r nats a row is at most this over r, whatever the counts (McKenna and Sheldon 2020,
+    Proposition 4). For two classes it is 1 / (2 e), and it grows with K. To nine digits, which is plenty for a rule
+    that divides a budget.
 
     Args:
         classes: K >= 2.

@@ -29,7 +29,7 @@ ATTACKS: tuple[Attack, ...] = get_args(Attack)
 SOURCES: Mapping[Attack, str] = {
     "loss": "Yeom, Giacomelli, Fredrikson and Jha 2018, a threshold on the loss",
     "lira": "Carlini, Chien, Nasr, Song, Terzis and Tramer 2022, Algorithm 1, online",
-    "lira offline": "Carlini, Chien, Nasr, Song, Terzis and Tramer 2022, section V-C, offline",
+    "lira offline": "Carlini, Chien, Nasr, Song, Terzis and Tramer 2022, section IV-C, offline",
     "rmia": "Zarifzadeh, Liu and Shokri 2024, pairwise likelihood ratios",
 }
 REFERENCES: Mapping[Attack, Reference] = {

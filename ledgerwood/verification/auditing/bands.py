@@ -142,8 +142,8 @@ def roc_band(scores: Scores, *, alpha: float, band: Band = "berk_jones") -> RocB
     Raises:
         InvalidParameter: no scores, or NaN among them.
 
-    Source: Massart 1990 for "dkw"; Clopper and Pearson 1934 for "relative"; Moscovich, Nadler and Spiegelman 2016 for
-    "berk_jones"; docs/explanation/auditing.md#bands.
+    Source: Massart 1990, Theorem 1, for "dkw"; Clopper and Pearson 1934 for "relative"; Moscovich, Nadler and
+    Spiegelman 2016 for "berk_jones"; docs/explanation/auditing.md#bands.
     """
     alpha, band = level(alpha), _known(band)
     first, second = _sorted(scores.with_row), _sorted(scores.without)

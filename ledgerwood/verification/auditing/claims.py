@@ -199,7 +199,7 @@ _LARGEST_MU = 1e6
 def mu_from_counts(right_alarms: int, runs_with: int, false_alarms: int, runs_without: int, *, alpha: float) -> float:
     """Bound mu by one threshold, fixed beforehand: Phi^-1(true positive rate) - Phi^-1(false positive rate).
 
-    Source: Nasr et al. 2023, section 4; docs/explanation/auditing.md#gaussian-scores.
+    Source: the idea of Nasr et al. 2023; proof in docs/explanation/auditing.md#gaussian-scores.
     """
     alpha = level(alpha)
     hit = binomial_lower(right_alarms, runs_with, alpha / 2.0)

@@ -81,7 +81,7 @@ def within_probability(runs: int, ranks: ArrayLike, lower: ArrayLike, upper: Arr
     Raises:
         InvalidParameter: ranks or limits that are out of order, or outside.
 
-    Source: Moscovich and Nadler 2017, section 3; docs/explanation/auditing.md#berk-jones.
+    Source: the idea of Moscovich and Nadler 2017; proof in docs/explanation/auditing.md#berk-jones.
     """
     n = _validate.count("runs", runs, "variables", minimum=1)
     places = np.asarray(ranks, np.int64).ravel()

@@ -4,7 +4,7 @@ A guess says of a canary "included" or "left out"; it may depend on all that the
 guesses of each kind are made is fixed before, or chosen among pre-declared numbers by `one_run_scores`, which pays for
 the choice. docs/explanation/auditing.md#one-run has the proof.
 
-A claim of any kind is tested as a whole trade-off curve (Mahloujifar, Melis and Chaudhuri 2024);
+A claim of any kind is tested as a whole trade-off curve (Mahloujifar, Melis and Chaudhuri 2025);
 docs/explanation/auditing.md#one-run-curves proves the recursion for guesses of two kinds.
 """
 
@@ -44,7 +44,7 @@ def one_run_p_value(correct: int, guesses: int, canaries: int, *, epsilon: float
 
     With W binomial (`guesses`, e^epsilon / (1 + e^epsilon)), beta = P(W >= correct) and
     t = beta / (correct P(W = correct)), it is beta + (1 - beta) min(1, canaries delta t). No bound can be
-    less: some private channel attains it. That of Steinke, Nasr and Jagielski 2023, Theorem 5.2, which is
+    less: some private channel attains it. That of Steinke, Nasr and Jagielski 2023, Appendix D, which is
     beta + 2 canaries delta max_i P(correct > W >= correct - i) / i, is larger wherever it is at most 1/2.
 
     Args:
@@ -229,7 +229,7 @@ def one_run_curve(correct: int, guesses: int, canaries: int, *, trade_off: Trade
     Raises:
         InvalidParameter: impossible counts, or a function that is not a trade-off curve.
 
-    Source: Mahloujifar et al. 2024, Theorem 3.2 and Algorithm 1; docs/explanation/auditing.md#one-run-curves.
+    Source: Mahloujifar et al. 2025, Theorem 3.2 and Algorithm 3; docs/explanation/auditing.md#one-run-curves.
     """
     check_counts(correct, guesses)
     check_counts(guesses, canaries)
@@ -256,7 +256,7 @@ def one_run_mu(correct: int, guesses: int, canaries: int, *, alpha: float) -> fl
 
     Arguments as for `one_run_curve`. Curves grow with mu, so that what refuses one refuses all smaller ones.
 
-    Source: Mahloujifar et al. 2024; docs/explanation/auditing.md#one-run-curves.
+    Source: Mahloujifar et al. 2025, Theorem 3.2; docs/explanation/auditing.md#one-run-curves.
     """
     check_counts(correct, guesses)
     check_counts(guesses, canaries)

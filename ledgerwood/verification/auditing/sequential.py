@@ -45,7 +45,7 @@ def log_e_value(with_row: int, without: int, runs: int, *, epsilon: float, delta
         Its logarithm, rounded down; -inf if all is lost. Values of independent audits may be multiplied, of any
         audits averaged.
 
-    Source: Ville 1939; docs/explanation/auditing.md#anytime.
+    Source: Ville's inequality; proof in docs/explanation/auditing.md#anytime.
     """
     check_labelled(with_row, without, runs)
     epsilon, delta = _validate.non_negative("epsilon", epsilon, "nats"), small_probability("delta", delta)

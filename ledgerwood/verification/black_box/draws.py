@@ -381,7 +381,7 @@ class OutputDraws:
         if before is None:
             self._spread[side] = some.copy()
             return
-        # Each sample is that far from its law with probability _FOREIGN / 2 at most (Massart 1990).
+        # Each sample is that far from its law with probability _FOREIGN / 2 at most (Massart 1990, Theorem 1).
         most = math.sqrt(math.log(4.0 / _FOREIGN) / 2.0) * (len(before) ** -0.5 + len(some) ** -0.5)
         for old, new in zip(before.T, some.T, strict=False):
             if _gap(old, new) > most:

@@ -49,7 +49,7 @@ def best_attack(canaries, guesses, least, epsilon, delta):
 
 
 def published(correct, guesses, canaries, epsilon, delta):
-    """Steinke, Nasr and Jagielski 2023, Theorem 5.2, as printed."""
+    """Steinke, Nasr and Jagielski 2023, as the code in their Appendix D computes it."""
     q = 1.0 / (1.0 + math.exp(-epsilon))
     beta = stats.binom.sf(correct - 1, guesses, q)
     steps = np.arange(1, correct + 1)

@@ -1,12 +1,12 @@
 """Events of pure differential privacy, of randomised response, and of private choices of bounded range.
 
 The randomised-response pair, P = (e^eps, 1) / (1 + e^eps) and Q = (1, e^eps) / (1 + e^eps), dominates every mechanism
-of the same pure epsilon (Kairouz, Oh and Viswanath 2015, Theorem 2). Randomised response itself is among k categories.
-docs/explanation/events.md#pure and #randomised-response.
+of the same pure epsilon (found by Kairouz, Oh and Viswanath 2015; proof in docs/explanation/events.md#pure). Randomised
+response itself is among k categories: docs/explanation/events.md#randomised-response.
 
 The exponential mechanism, and all that selects by a range, is of bounded range: for each neighbouring pair the privacy
-loss lies in an interval [t - eps, t] that holds 0 (Durfee and Rogers 2019, Definition 4.1). With t known, the worst
-pair has two outcomes of ratio e^t and e^{t - eps} (Dong, Durfee and Rogers 2020, Lemma 3.2); t may differ from release
+loss lies in an interval [t - eps, t] that holds 0 (a definition of Durfee and Rogers 2019). With t known, the worst
+pair has two outcomes of ratio e^t and e^{t - eps} (an idea of Dong, Durfee and Rogers 2020); t may differ from release
 to release, so each functional is a supremum over t. The supremum is taken after the functional: the Renyi divergence of
 the supremum of the profiles is a looser bound. docs/explanation/events.md#bounded-range.
 
@@ -90,8 +90,8 @@ class RandomizedResponseEvent(Event):
     """One answer per row, among k categories: the true one with odds e^epsilon to 1 against each other one.
 
     Replacing a row exchanges the odds of two categories, and the k - 2 others keep theirs. So less is learned than from
-    the worst mechanism of the same epsilon. Source: Warner 1965; Kairouz, Bonawitz and Ramage 2016,
-    section 3. docs/explanation/events.md#randomised-response.
+    the worst mechanism of the same epsilon. Source: Warner 1965; Kairouz, Bonawitz and Ramage 2016; proof
+    in docs/explanation/events.md#randomised-response.
 
     Args:
         epsilon: in [1e-100, 1e100], in nats.

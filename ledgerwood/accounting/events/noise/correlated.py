@@ -101,7 +101,7 @@ def matrix_gaussian(
     """Returns the event of a whole matrix mechanism, whose rows take part in several steps.
 
     Its sensitivity is the upper end of `matrix_sensitivity`. Steps may be chosen adaptively if the strategy is lower
-    triangular (Denisov et al. 2022).
+    triangular (Denisov et al. 2022, Theorem 2.1; docs/explanation/events.md#matrix).
 
     Args:
         strategy: C, shape (n_outputs, n_steps), finite; at most 4096 steps.

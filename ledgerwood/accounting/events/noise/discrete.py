@@ -2,7 +2,7 @@
 
 The statistic is one whole number that moves by at most `sensitivity`, a whole number. A vector of them is not supported
 here: the worst integer shift of a vector is not the worst of its coordinates. State the vector's own proven bound, a
-`ZeroConcentratedEvent` (Canonne, Kamath and Steinke 2020; rho is summed over coordinates) or a `PureEvent`.
+`ZeroConcentratedEvent` (Canonne, Kamath and Steinke 2020, Theorem 14) or a `PureEvent`.
 """
 
 import functools

@@ -24,8 +24,8 @@ def discrete_gaussian_vector(
     Such noise is a Gaussian of a slightly smaller variance that is rounded at random, except with a total probability
     below `slack`. So the release costs what that Gaussian costs, and `slack` of delta. The worst integer shift need not
     be known. docs/explanation/events.md#discrete-vectors. `ZeroConcentratedEvent` with
-    rho = l2_sensitivity^2 / (2 scale^2) is another bound (Canonne, Kamath and Steinke 2020), which suits filters of
-    Rényi divergences and costs more at a given delta. One integer: `DiscreteGaussianEvent`, which is exact.
+    rho = l2_sensitivity^2 / (2 scale^2) is another bound (Canonne, Kamath and Steinke 2020, Theorem 14), which suits
+    filters of Rényi divergences and costs more at a given delta. One integer: `DiscreteGaussianEvent`, which is exact.
 
     Args:
         scale: of each coordinate's noise, whose probabilities are proportional to e^{-z^2 / (2 scale^2)}; units of the

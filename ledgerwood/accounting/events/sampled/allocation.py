@@ -35,7 +35,8 @@ class RandomAllocation(Event):
 
     For selected=1 the pair is exact: the likelihood ratio is the average of `steps` independent ones. For more, the
     steps are divided at random into `selected` blocks of nearly equal length, one choice in each, which can only cost
-    more (docs/explanation/allocation.md#allocation-blocks). Source: Feldman and Shenfeld 2025.
+    more (docs/explanation/allocation.md#allocation-blocks). Source: Feldman and Shenfeld 2025,
+    Theorem 3.1 and Lemma 3.2; proofs in docs/explanation/allocation.md#pair.
 
     Args:
         event: one step's release from the units that take part in it.

@@ -198,8 +198,8 @@ _AGAIN = (
 class FixedSizeSampled(SizedSample):
     """A replace-one event on one secret sample of `sample_size` rows, drawn without replacement from `population` rows.
 
-    Everything computed from one sample is one draw. Source of the profile: Balle, Barthe and Gaboardi 2018
-    (without replacement, under substitution); docs/explanation/events.md#fixed-size.
+    Everything computed from one sample is one draw. The profile is that of Balle, Barthe and Gaboardi 2018
+    (without replacement, under substitution); proof in docs/explanation/events.md#fixed-size.
 
     Args:
         event: the release from the sample, for one row of the sample replaced.
@@ -287,7 +287,7 @@ class FixedSizeSampled(SizedSample):
 class ReplaceOneSampled(ReplacedRowSample):
     """A replace-one event on one secret Poisson sample, with the event of a row's presence.
 
-    By advanced joint convexity (Balle, Barthe and Gaboardi 2018); docs/explanation/events.md#replaced-row.
+    By advanced joint convexity (Balle, Barthe and Gaboardi 2018, Theorem 2); docs/explanation/events.md#replaced-row.
 
     Args:
         event: the release from the sample, for one row of the sample replaced (a clipped sum moves by twice its norm).

@@ -80,7 +80,7 @@ def converted_epsilon(node: Node, delta: float, order: float | None) -> CostBoun
 
 
 def renyi_epsilon(divergence: Number, order: Number, delta: Number) -> Number:
-    """The conversion of Canonne, Kamath, Steinke 2020; 0 if delta covers the total variation distance."""
+    """The conversion of Canonne, Kamath, Steinke 2020, Proposition 12; 0 if delta covers the total variation."""
     if delta >= min(mp.sqrt(divergence / 2), mp.sqrt(-mp.expm1(-divergence))):
         return mpf(0)
     return conversion(divergence, order, delta)
