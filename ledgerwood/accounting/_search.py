@@ -77,7 +77,7 @@ def root_from_above(
         fit: an x > misfit with excess(x) <= 0.
         tolerance: relative width at which to stop.
 
-    Source: Chandrupatla 1997, "A new hybrid quadratic/bisection algorithm".
+    The method of Chandrupatla 1997, "A new hybrid quadratic/bisection algorithm".
     """
     last, previous = misfit, fit  # the newest end, and the other one
     f_last, f_previous = excess(last), excess(previous)

@@ -33,7 +33,7 @@ Pair = tuple[Any, Any]
 def patterns(lengths: Iterable[int] = _LENGTHS) -> list[Pair]:
     """Vectors of answers to queries, each of which one row changes by 1 at most: shape (length,) each.
 
-    Source: the patterns of Ding et al. 2018 (StatDP) and of Bichsel et al. 2021 (DP-Sniper).
+    They are those of Ding et al. 2018 (StatDP) and of Bichsel et al. 2021 (DP-Sniper).
     """
     found: dict[tuple[bytes, bytes], Pair] = {}
     for size in lengths:
