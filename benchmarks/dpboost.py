@@ -1,7 +1,7 @@
-"""DPBoost: utility on ten data sets, the studies of its paper, and speed; each one command with a table and a picture.
+"""DPBoost: utility on ten data sets, Tables 2 and 3 of its paper, and speed; its figures: `benchmarks.reproduce`.
 
 Run: LEDGERWOOD_DATA=folder python -m benchmarks.dpboost [--seeds 5] [--data name ...] [--quick] [--save file]
-     [--figures folder] [--only utility|studies|figure2|figure4|figure5|figure6|convergence|table2|table3|speed]
+     [--figures folder] [--only utility|studies|table2|table3|speed]
 
 Seeds fix the folds only; the noise is `SecureRandom` throughout. Abalone has all seeds for the defaults and the paper's
 preset, a fifth of them for the others, and so have the other sets. Schemas are public knowledge
@@ -18,16 +18,15 @@ from rich.console import Console
 from benchmarks import data_sets, dpboost_studies, drawing
 from benchmarks.greedy_speed import speed_table
 from benchmarks.measuring import folds, keep
-from benchmarks.utility import WIDTH, Parameters, Scale, System, Task, measured, print_utility
+from benchmarks.utility import WIDTH, Found, Parameters, Scale, System, Task, measured, print_utility
 from ledgerwood.trainers import DPBoostClassifier, DPBoostRegressor
 
 DELTA = 1e-5
-EPSILONS = dpboost_studies.EPSILONS
+EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 FEW_EPSILONS = (1.0, 4.0, 10.0)
-QUICK_ROWS, QUICK_TREES = 1_000, 4
+QUICK_ROWS = 1_000
 TREES, DEPTH, RATE, LAMBDA = 50, 6, 0.1, 0.1
 """The paper's."""
-LAST_HALVING = 40
 GRIDLESS: Parameters = {"candidates": "gridless", "max_bins": 60_000}
 
 SYSTEM = System(
@@ -75,33 +74,24 @@ TASKS = (
 )
 
 
-def study_variants(trees: int) -> dict[str, Mapping[str, Parameters]]:
-    """What each study compares; curves have so many trees."""
-    # Halves of halves leave nobody to a later tree: as in the paper, PARA ends early.
-    last = min(trees, LAST_HALVING)
-    convergence: dict[str, Parameters] = {
-        f"paper, ensembles of {size}": {**PURE["paper"], "n_estimators": trees, "trees_per_ensemble": size}
-        for size in dpboost_studies.CONVERGENCE
-    }
-    convergence[f"para, {last} trees"] = {**PURE["para"], "n_estimators": last, "trees_per_ensemble": last}
-    convergence["seq"] = {**PURE["seq"], "n_estimators": trees}
-    return {
-        "budgets": {name: PURE[name] for name in ("paper", "para", "seq")},
-        "convergence": convergence,
-        "clipping": {"paper": PURE["paper"], "paper, no leaf clipping": {**PURE["paper"], "geometric_clipping": False}},
-        "timing": {"paper": PURE["paper"], "paper, grid-less": {**PURE["paper"], **GRIDLESS}, "defaults": {}},
-        "filtering": {"filtered": PURE["paper"]},
-    }
+TIMED: dict[str, Parameters] = {
+    "paper": PURE["paper"],
+    "paper, grid-less": {**PURE["paper"], **GRIDLESS},
+    "defaults": {},
+}
+STUDIES = ("table2", "table3")
 
 
-STUDIES = (*dpboost_studies.ENSEMBLES, "convergence", "figure4", "table2", "table3")
+def study(name: str, scale: Scale) -> Found:
+    """Table 2 or Table 3."""
+    if name == "table2":
+        return dpboost_studies.seconds_a_tree(SYSTEM, TIMED, scale)
+    return dpboost_studies.rows_left_out(SYSTEM, PURE["paper"], scale)
 
 
 def draw(study: str, found: Mapping[str, Any]) -> Any:
-    """The picture of a study; None for a table."""
-    if study == "convergence":
-        return drawing.curves(found)
-    return None if study.startswith("table") else drawing.budgets(found)
+    """The picture of the utility; None for a table."""
+    return drawing.budgets(found) if study == "utility" else None
 
 
 def main() -> None:
@@ -116,8 +106,6 @@ def main() -> None:
     given = parser.parse_args()
     console = Console(width=WIDTH)
     scale = Scale(given.seeds, QUICK_ROWS if given.quick else None)
-    trees = QUICK_TREES if given.quick else dpboost_studies.TREES
-    studies = [study for study in STUDIES if given.only in (None, "studies", study)]
     found: dict[str, Any] = {}
     if given.only in (None, "utility"):
         found["utility"] = {}
@@ -127,9 +115,12 @@ def main() -> None:
                 print_utility(SYSTEM, entry, console)
                 found["utility"] |= entry
                 keep(given.save, {"utility": entry})
-    for study in studies:
-        found[study] = dpboost_studies.run(SYSTEM, study, study_variants(trees), scale, console)
-        keep(given.save, {study: found[study]})
+    for name in STUDIES:
+        if given.only in (None, "studies", name):
+            found[name] = study(name, scale)
+            shown = dpboost_studies.print_seconds if name == "table2" else dpboost_studies.print_left_out
+            shown(found[name], console)
+            keep(given.save, {name: found[name]})
     if given.only in (None, "speed"):
         found["speed"] = speed_table(console, quick=given.quick)
         keep(given.save, {"speed": found["speed"]})

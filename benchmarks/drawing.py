@@ -80,16 +80,18 @@ def number(text: str) -> float | None:
 
 
 def curves(found: Found) -> Any:
-    """Score against the number of trees, a panel a data set."""
+    """Error against the number of trees, with its spread over splits, a panel a data set."""
     figure, axes = panels(len(found))
     for axis, (name, study) in zip(axes, found.items(), strict=True):
-        for row in study["rows"]:
-            means = np.array([entry["mean"][0] for entry in row["cells"]])
-            style = "k--" if row["name"] == "not private" else "o-"
-            axis.plot(study["lengths"], means, style, markersize=3, label=row["name"])
+        for place, (variant, errors) in enumerate(study["errors"].items()):
+            style = "k--" if variant == "not private" else f"{MARKERS[place % len(MARKERS)]}-"
+            spreads = np.std(errors, axis=0, ddof=1 if len(errors) > 1 else 0)
+            axis.errorbar(
+                study["lengths"], np.mean(errors, axis=0), spreads, fmt=style, markersize=3, capsize=2, label=variant
+            )
         axis.set_xlabel(f"trees, total epsilon {study['epsilon']:g}")
-        axis.set_ylabel(study["measures"][0])
-        if study["measures"][0] == "RMSE":
+        axis.set_ylabel(study["measure"])
+        if study["measure"] == "RMSE":
             axis.set_yscale("log")
         axis.set_title(name, fontsize=9)
         legend(axis)

@@ -61,6 +61,11 @@ def error(data: data_sets.Data, scores: Floats) -> Floats:
     return scores[..., 0] if is_numeric(data) else 100.0 * (1.0 - scores[..., 1])
 
 
+def measure_of(data: data_sets.Data) -> str:
+    """What `error` is of."""
+    return "RMSE" if is_numeric(data) else "test error, %"
+
+
 def spread_cell(values: Floats) -> dict[str, float]:
     """Mean and standard deviation over splits."""
     return {"mean": float(values.mean()), "spread": float(values.std(ddof=1)) if len(values) > 1 else 0.0}
@@ -91,7 +96,7 @@ def compared(
         ]
         errors[label] = error(data, np.array(scores))
     return {
-        "measure": "RMSE" if is_numeric(data) else "test error, %",
+        "measure": measure_of(data),
         "rows_columns": list(data.X.shape),
         "splits": len(splits),
         "epsilons": list(budgets),

@@ -1,6 +1,6 @@
-"""DPBoost's figures and tables: studies with chance in them, five seeds, and how their values are judged."""
+"""DPBoost's figures and tables: studies with chance in them, methods on the same splits, five seeds and more."""
 
-import dataclasses
+import functools
 from collections.abc import Callable
 
 from benchmarks import data_sets, dpboost, dpboost_studies, drawing, paired, wide_synthetic
@@ -11,7 +11,14 @@ from benchmarks.utility import Parameters, Scale
 SETS: tuple[data_sets.Name, ...] = ("a9a", "abalone")
 """Of the paper's Table 1 those that can be had at their size; a9a is its "adult"."""
 EPSILONS = (1.0, 4.0, 8.0, 10.0)
-SEEDS = 5
+CLIPPED: tuple[data_sets.Name, ...] = ("a9a", "abalone", "synthetic_regression")
+CURVED: dict[str, data_sets.Name] = {"abalone": "abalone", "adult": "a9a", "magic": "magic_telescope"}
+"""Studies of convergence: the figures' adult, and two sets in the place of those that cannot be had."""
+SEEDS = 10
+TREES, LAST_HALVING = 1_000, 40
+"""Of a curve; PARA's, which ends early as in the paper: halves of halves leave nobody to a later tree."""
+SIZES = (50, 20, 40)
+NOT_CLIPPED = "no leaf clipping"
 DELTA_G = (3.0 * 0.1 + 2.0) / ((0.1 + 1.0) * (0.1 + 2.0))
 """Lemma 1 at lambda .1."""
 PRINTED_TIMES = 0.5 + 0.5 * 4.0 / (2.0 * DELTA_G)
@@ -19,6 +26,11 @@ PRINTED_TIMES = 0.5 + 0.5 * 4.0 / (2.0 * DELTA_G)
 sensitivity is our choice at 4 / (2 Delta_G) = 2.009 times its epsilon, half of a tree's; leaves have the rest."""
 PRINTED = "DPBoost, noise as printed"
 AS_PRINTED: Parameters = {"preset": "paper", "leaf_share": 0.5 / PRINTED_TIMES, "max_delta_step": "off"}
+
+
+def in_ensembles(size: int) -> str:
+    """The name of DPBoost's curve in ensembles of so many trees."""
+    return f"DPBoost, ensembles of {size}"
 
 
 def sized(parameters: Parameters, trees: int) -> Parameters:
@@ -36,30 +48,41 @@ def methods(trees: int) -> dict[str, Method]:
     }
 
 
-def figure2(scale: Scale) -> Found:
-    """Figure 2: one ensemble of fifty trees."""
-    own = methods(dpboost.TREES if scale.rows is None else 2)
-    return {name: paired.compared(dpboost.SYSTEM, name, own, EPSILONS, scale) for name in SETS}
-
-
-def stored(name: str) -> Callable[[Scale], Found]:
-    """Figures 4, 5 and 6, as docs/benchmarks/dpboost.md has them: a fifth of its seeds, five folds each."""
+def one_ensemble(trees: int) -> Callable[[Scale], Found]:
+    """Figures 2, 5 and 6: one ensemble of 50, 20 and 40 trees."""
 
     def run(scale: Scale) -> Found:
-        own = dataclasses.replace(scale, seeds=5 * scale.seeds)
-        variants = dpboost.study_variants(dpboost_studies.TREES)
-        if name == "figure4":
-            return dpboost_studies.leaf_clipping(dpboost.SYSTEM, variants["clipping"], own)
-        trees = dpboost_studies.ENSEMBLES[name] if scale.rows is None else 2
-        return dpboost_studies.one_ensemble(dpboost.SYSTEM, variants["budgets"], trees, own)
+        own = methods(trees if scale.rows is None else 2)
+        return {name: paired.compared(dpboost.SYSTEM, name, own, EPSILONS, scale) for name in SETS}
 
     return run
 
 
-def convergence(scale: Scale) -> Found:
-    """Figures 3, 7, 8, as docs/benchmarks/dpboost.md has them: 1,000 trees, scored by their beginnings."""
-    trees = dpboost_studies.TREES if scale.rows is None else dpboost.QUICK_TREES
-    return dpboost_studies.convergence(dpboost.SYSTEM, dpboost.study_variants(trees)["convergence"], scale)
+def leaf_clipping(scale: Scale) -> Found:
+    """Figure 4: with and without geometric leaf clipping; synthetic numbers have 100,000 x 40 here."""
+    trees = dpboost.TREES if scale.rows is None else 2
+    published = sized({"preset": "paper"}, trees)
+    own = {
+        "DPBoost": Method(dpboost.SYSTEM, published),
+        NOT_CLIPPED: Method(dpboost.SYSTEM, {**published, "geometric_clipping": False}),
+    }
+    return {name: paired.compared(dpboost.SYSTEM, name, own, EPSILONS, scale) for name in CLIPPED}
+
+
+def convergence(name: data_sets.Name) -> Callable[[Scale], Found]:
+    """Figures 3, 7, 8: 1,000 trees in ensembles of 50, 20 and 40, scored by their beginnings; PARA and SEQ."""
+
+    def run(scale: Scale) -> Found:
+        trees = TREES if scale.rows is None else 4
+        last = min(trees, LAST_HALVING)
+        variants: dict[str, Parameters] = {
+            in_ensembles(size): {"preset": "paper", "n_estimators": trees, "trees_per_ensemble": size} for size in SIZES
+        }
+        variants["PARA"] = {"preset": "para", "n_estimators": last, "trees_per_ensemble": last}
+        variants["SEQ"] = {"preset": "seq", "n_estimators": trees, "trees_per_ensemble": 1}
+        return {name: dpboost_studies.convergence(dpboost.SYSTEM, name, variants, scale)}
+
+    return run
 
 
 def whole_synthetic(scale: Scale) -> Found:
@@ -75,27 +98,20 @@ def table1(_: Scale) -> Found:
     return {name: list(data_sets.load(name).X.shape) for name in SETS}
 
 
-def table2(scale: Scale) -> Found:
-    """Seconds a tree, as docs/benchmarks/dpboost.md has them."""
-    return dpboost_studies.seconds_a_tree(
-        dpboost.SYSTEM, dpboost.study_variants(dpboost_studies.TREES)["timing"], scale
-    )
-
-
-def table3(scale: Scale) -> Found:
-    """Shares of rows that filtering leaves out, as docs/benchmarks/dpboost.md has them."""
-    return dpboost_studies.rows_left_out(dpboost.SYSTEM, dpboost.PURE["paper"], scale)
-
-
 STUDIES = (
     Study(name="table1", run=table1, seeds=0),
-    Study(name="figure2", run=figure2, seeds=SEEDS, draw=paired.draw),
     *(
-        Study(name=name, run=stored(name), seeds=SEEDS, kept="benchmarks/dpboost.json", draw=drawing.budgets)
-        for name in ("figure4", "figure5", "figure6")
+        Study(name=f"figure{figure}", run=one_ensemble(trees), seeds=SEEDS, draw=paired.draw)
+        for figure, trees in ((2, dpboost.TREES), (5, 20), (6, 40))
     ),
-    Study(name="table2", run=table2, seeds=1, kept="benchmarks/dpboost.json"),
-    Study(name="table3", run=table3, seeds=1, kept="benchmarks/dpboost.json"),
+    Study(name="figure4", run=leaf_clipping, seeds=SEEDS, draw=paired.draw),
+    *(
+        Study(name=name, run=functools.partial(dpboost.study, name), seeds=1, kept="benchmarks/dpboost.json")
+        for name in dpboost.STUDIES
+    ),
     Study(name="whole-synthetic", run=whole_synthetic, seeds=1),
-    Study(name="convergence", run=convergence, seeds=1, kept="benchmarks/dpboost.json", draw=drawing.curves),
+    *(
+        Study(name=f"convergence-{own}", run=convergence(name), seeds=5, draw=drawing.curves)
+        for own, name in CURVED.items()
+    ),
 )

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
+from benchmarks.paired import Floats
 from benchmarks.reproduce import judging
 from benchmarks.reproduce.items import Found, Reading, Verdict
 from benchmarks.reproduce.judging import Mean, text
@@ -17,8 +20,8 @@ def means(cells: list[Mapping[str, float]], entry: Found) -> dict[str, Mean]:
     }
 
 
-def above(name: str, *rivals: str) -> Read:
-    """Whether the first method has a lower error than each rival at every budget, by paired differences."""
+def above(name: str, *rivals: str, least: float = 0.0) -> Read:
+    """Whether the first method has a lower error than each rival at every budget from `least` on, paired by split."""
 
     def read(found: Found) -> Reading:
         entry = found[name]
@@ -27,9 +30,11 @@ def above(name: str, *rivals: str) -> Read:
         gaps, cells = {}, {}
         for rival in rivals:
             other = means(entry["methods"][rival], entry)
-            for point, gap in means(entry["first less"][rival], entry).items():
-                gaps[f"{point}, {rival}"] = gap
-                cells[f"{point}, {rival}"] = f"{own[point]} / {other[point]}"
+            less = means(entry["first less"][rival], entry).items()
+            for epsilon, (point, gap) in zip(entry["epsilons"], less, strict=True):
+                if epsilon >= least:
+                    gaps[f"{point}, {rival}"] = gap
+                    cells[f"{point}, {rival}"] = f"{own[point]} / {other[point]}"
         reading = judging.paired(gaps, higher=False, cells=cells, names=(first, "rival"))
         return Reading(ours=f"{entry['measure']}: {reading.ours}", as_printed=printed(entry), verdict=reading.verdict)
 
@@ -110,22 +115,6 @@ def table_means(entry: Found, variant: str) -> dict[str, Mean]:
     }
 
 
-def stored_above(name: str, *rivals: str) -> Read:
-    """The same of a stored table, whose splits are the same for all methods, by their means."""
-
-    def read(found: Found) -> Reading:
-        entry = found[name]
-        own = table_means(entry, "paper")
-        better, worse = {}, {}
-        for rival in rivals:
-            for point, mean in table_means(entry, rival).items():
-                better[f"{point}, {rival}"], worse[f"{point}, {rival}"] = own[point], mean
-        reading = judging.ordered(better, worse, higher=False, names=("DPBoost", "rival"))
-        return Reading(ours=f"{reading.ours} {entry['splits']} folds", verdict=reading.verdict)
-
-    return read
-
-
 def whole(kind: str) -> Read:
     """Figure 2 at the real size: what one fit of DPBoost reaches. It has no rivals beside it, so nothing is judged."""
 
@@ -143,47 +132,46 @@ def whole(kind: str) -> Read:
     return read
 
 
-def ends(entry: Found, variant: str) -> tuple[Mean, Mean]:
-    """A curve's error at its first and last length: RMSE, or test error in percent."""
-    cells = next(row["cells"] for row in entry["rows"] if row["name"] == variant)
-    place, sign = (0, 1.0) if entry["measures"][0] == "RMSE" else (1, -100.0)
-    found = []
-    for cell in (cells[0], cells[-1]):
-        value = sign * cell["mean"][place] if sign > 0 else 100.0 + sign * cell["mean"][place]
-        found.append(Mean(value=value, spread=abs(sign) * cell["spread"][place], count=entry["splits"]))
-    return found[0], found[1]
+def mean_of(values: Floats) -> Mean:
+    """Mean and spread over splits."""
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return Mean(value=float(values.mean()), spread=spread, count=len(values))
 
 
 def grows_better(variant: str) -> Read:
-    """Figures 3, 7 and 8: the error at 1,000 trees beside that at 50, and beside PARA's."""
+    """Figures 3, 7 and 8: the error falls from the first length to the last, where it is below PARA's and SEQ's.
+
+    By differences of the same split: it does not hold where one is clearly worse, and holds where all are better.
+    """
 
     def read(found: Found) -> Reading:
-        cells, kept = [], []
-        for name, entry in found.items():
-            halves = next(row["name"] for row in entry["rows"] if row["name"].startswith("para"))
-            (first, last), (_, para) = ends(entry, variant), ends(entry, halves)
-            kept += [is_below(last, first), is_below(last, para)]
-            lengths = entry["lengths"]
-            measure = "RMSE" if entry["measures"][0] == "RMSE" else "test error, %"
-            cells.append(f"{name}, {measure}: {first} at {lengths[0]} trees, {last} at {lengths[-1]}; PARA {para}")
-        return Reading(ours="; ".join(cells) + " [2 folds]", verdict="holds" if all(kept) else "does not hold")
+        ((name, entry),) = found.items()
+        curves = {label: np.array(errors) for label, errors in entry["errors"].items()}
+        own, lengths = curves[variant], entry["lengths"]
+        best = int(own.mean(axis=0).argmin())
+        shown = [f"{mean_of(own[:, place])} at {lengths[place]} trees" for place in sorted({0, best, len(lengths) - 1})]
+        rivals = [f"{label} {mean_of(curves[label][:, -1])}" for label in ("PARA", "SEQ")]
+        plain = f"not private {mean_of(curves['not private'][:, 0])} at {lengths[0]}"
+        others = {"its first": own[:, 0], **{label: curves[label][:, -1] for label in ("PARA", "SEQ")}}
+        gaps = {label: mean_of(own[:, -1] - other) for label, other in others.items()}
+        worse = any(gap.value > judging.ERRORS * gap.error for gap in gaps.values())
+        better = all(gap.value < -judging.ERRORS * gap.error for gap in gaps.values())
+        verdict: Verdict = "does not hold" if worse else "holds" if better else "cannot be judged"
+        said = f"{name}, {entry['measure']}: {', '.join(shown)}; {', '.join((*rivals, plain))}"
+        less = ", ".join(f"{label} {gap}" for label, gap in gaps.items())
+        return Reading(ours=f"{said} [last less, paired: {less}]", verdict=verdict)
 
     return read
-
-
-def is_below(one: Mean, other: Mean) -> bool:
-    """Whether one error is below another, or not clearly above it."""
-    return one.value - other.value <= judging.ERRORS * (one.error**2 + other.error**2) ** 0.5
 
 
 def flat_para(found: Found) -> Reading:
     """PARA runs out of rows: with halves of what is left, no tree after some twenty has any."""
     cells, flat = [], []
     for name, entry in found.items():
-        halves = next(row["name"] for row in entry["rows"] if row["name"].startswith("para"))
-        first, last = ends(entry, halves)
-        cells.append(f"{name}, {halves}: {first} at {entry['lengths'][0]} trees, {last} at {entry['lengths'][-1]}")
-        flat.append(abs(first.value - last.value) < 1e-9)
+        para = np.array(entry["errors"]["PARA"])
+        ends = (mean_of(para[:, 0]), mean_of(para[:, -1]))
+        cells.append(f"{name}: {ends[0]} at {entry['lengths'][0]} trees, {ends[1]} at {entry['lengths'][-1]}")
+        flat.append(float(np.abs(para[:, -1] - para[:, 0]).max()) < 1e-9)
     return Reading(ours="; ".join(cells), verdict="holds" if all(flat) else "does not hold")
 
 
