@@ -7,7 +7,7 @@ from benchmarks import data_sets, paired, wide_synthetic
 from benchmarks.dpxgboost_printed import AsPrinted
 from benchmarks.reproduce.judging import Mean
 from benchmarks.reproduce.judging import paired as judged
-from benchmarks.reproduce.papers.dpboost import figures, theorems
+from benchmarks.reproduce.papers.dpboost import figures, readings, theorems
 from ledgerwood import Numeric, Schema
 
 
@@ -60,6 +60,36 @@ def test_the_noise_as_printed_costs_what_lemma_1_leaves_out():
     # exp(epsilon G / (2 Delta)) is a bounded-range choice at rate times 4.
     assert pytest.approx(0.5 + 2.0 * 0.5 / theorems.gain_bound(0.1)) == figures.PRINTED_TIMES
     assert theorems.gain_change(0.1) > 3.0 * theorems.gain_bound(0.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "para", "verdict"),
+    [
+        (3.0, 2.0, 2.5, "holds"),
+        (2.0, 3.0, 9.0, "does not hold"),  # more trees harm
+        (3.0, 2.0, 1.0, "does not hold"),  # PARA is better
+        (3.0, 2.0, 2.001, "cannot be judged"),
+    ],
+)
+def test_a_curve_is_judged_by_its_ends_and_by_its_rivals(first, last, para, verdict):
+    noise = 0.01 * np.array([[-1.0], [0.0], [1.0]])
+    flat = np.ones((3, 2))
+    errors = {"DPBoost": np.array([first, last]) + noise, "PARA": para * flat - noise, "SEQ": 9.0 * flat}
+    entry = {"measure": "RMSE", "lengths": [50, 1_000], "errors": {**errors, "not private": flat}}
+    reading = readings.grows_better("DPBoost")({"abalone": entry})
+    assert reading.verdict == verdict
+    assert f"{last:.3f} (0.010) at 1000 trees" in reading.ours
+
+
+def test_a_claim_about_larger_budgets_does_not_read_smaller_ones():
+    cell = {"mean": 1.0, "spread": 0.1}
+    entry = {
+        "measure": "RMSE", "epsilons": [1.0, 4.0], "splits": 4,
+        "methods": {"clipped": [cell, cell], "not": [cell, cell]},
+        "first less": {"not": [{"mean": 1.0, "spread": 0.1}, {"mean": -1.0, "spread": 0.1}]},
+    }  # fmt: skip
+    assert readings.above("abalone", "not")({"abalone": entry}).verdict == "does not hold"
+    assert readings.above("abalone", "not", least=2.0)({"abalone": entry}).verdict == "holds"
 
 
 @pytest.mark.slow
