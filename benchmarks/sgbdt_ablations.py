@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table as Printed
 
-from benchmarks.measuring import Scores, cell, cross_validated, folds, measure, non_private, show
+from benchmarks.measuring import FOLDS, Scores, cell, cross_validated, folds, measure, non_private, show
 from benchmarks.sgbdt import ABALONE, ADULT, DELTA, Task
 from benchmarks.sgbdt_streams import Batch, fit_with_arrival, spent_epsilons
 from ledgerwood import datasets
@@ -232,12 +232,12 @@ def measured(task: Task, seeds: int) -> dict[str, Any]:
     data = datasets.load(task.name)
     rows = ablation(task, data, seeds) + streams(task, data, seeds)
     plain = non_private(data, list(folds(len(data.y), 1))).mean(axis=0).tolist()
-    return {"measures": task.measures, "seeds": seeds, "rows": rows, "non_private": plain}
+    return {"measures": task.measures, "splits": FOLDS * seeds, "rows": rows, "non_private": plain}
 
 
 def print_table(name: str, found: dict[str, Any], console: Console) -> None:
     """Variants by epsilons."""
-    title = f"{name}: {' / '.join(found['measures'])}, 5 folds x {found['seeds']} seeds, delta {DELTA:g}"
+    title = f"{name}: {' / '.join(found['measures'])}, {found['splits']} folds, delta {DELTA:g}"
     table = Printed(title=title)
     table.add_column("settings")
     table.add_column("variant")

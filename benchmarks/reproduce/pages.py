@@ -4,8 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.reproduce.items import KINDS, PLURALS, VERDICTS, Found, Item, Paper, Reading, Verdict
-from benchmarks.reproduce.results import FOLDER
+from benchmarks.reproduce.items import KINDS, PLURALS, VERDICTS, Found, Item, Paper, Reading, Study, Verdict
+from benchmarks.reproduce.results import FOLDER, fits
+
+Runs = Mapping[str, Mapping[str, Any]]
+"""Seeds, seconds and machine, by study."""
 
 INTRODUCTION = """\
 This library is a reference implementation of five published systems. These pages say, for every numbered item and every
@@ -15,8 +18,9 @@ everything on few rows, to see that it works, and stores nothing. Verdicts are c
 in `benchmarks/reproduce/judging.py`; only the sentence behind a verdict is written by hand."""
 WRITTEN = """\
 Written by `python -m benchmarks.reproduce {key} --full`, from stored values; `--only` names one study. A mean has the
-standard deviation over fits in brackets."""
-COLUMNS = ("Item", "Printed", "Ours, sound", "As printed", "Command", "Seeds", "Verdict")
+standard deviation over fits in brackets. Seeds / fits: a study's seeds, and how many fits a mean is over, which is more
+where a seed has five folds; "-" is a run that another page of measurements keeps, and "none" has no chance in it."""
+COLUMNS = ("Item", "Printed", "Ours, sound", "As printed", "Command", "Seeds / fits", "Verdict")
 
 
 def readings(paper: Paper, found: Mapping[str, Found]) -> list[tuple[Item, Reading]]:
@@ -29,10 +33,19 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def row(item: Item, reading: Reading, runs: Mapping[str, Mapping[str, Any]]) -> str:
-    """One line of a table."""
-    run = runs.get(item.study or "", {})
-    seeds = "" if item.study is None else str(run.get("seeds", "not recorded"))
+def seeds_and_fits(study: Study | None, found: Mapping[str, Found], runs: Runs) -> str:
+    """What a mean rests on: "5 / 25"."""
+    if study is None or study.name not in found:
+        return ""
+    if study.seeds == 0:
+        return "none"
+    counted = fits(found[study.name])
+    most = f"{min(counted)} to {max(counted)}" if len(counted) > 1 else str(*counted) or "1"
+    return f"{runs.get(study.name, {}).get('seeds', '-')} / {most}"
+
+
+def row(item: Item, reading: Reading, weight: str) -> str:
+    """One line of a table; `weight` is what its means rest on."""
     links = "".join(f" ({{ref}}`errata <{anchor}>`)" for anchor in item.errata)
     cells = (
         f"**{item.number}** {item.says}",
@@ -40,7 +53,7 @@ def row(item: Item, reading: Reading, runs: Mapping[str, Mapping[str, Any]]) -> 
         reading.ours,
         reading.as_printed,
         "" if item.study is None else f"`--only {item.study}`",
-        "none" if seeds == "0" else seeds,
+        weight,
         f"**{reading.verdict}** {item.sentence}{links}",
     )
     return "| " + " | ".join(map(cell, cells)) + " |"
@@ -68,7 +81,7 @@ def picture(paper: Paper, study: str) -> str:
     return f"```{{figure}} {source}\n:alt: {shown}, drawn from the stored values.\n\n{shown}.\n```"
 
 
-def page(paper: Paper, found: Mapping[str, Found], runs: Mapping[str, Mapping[str, Any]]) -> str:
+def page(paper: Paper, found: Mapping[str, Found], runs: Runs) -> str:
     """A paper's page, in Markdown."""
     read = readings(paper, found)
     totals = counts(read)
@@ -79,8 +92,13 @@ def page(paper: Paper, found: Mapping[str, Found], runs: Mapping[str, Mapping[st
         paper.about,
         WRITTEN.format(key=paper.key),
     ]
+    studies: Mapping[str | None, Study] = {study.name: study for study in paper.studies}
     for kind in KINDS:
-        rows = [row(item, reading, runs) for item, reading in read if item.kind == kind]
+        rows = [
+            row(item, reading, seeds_and_fits(studies.get(item.study), found, runs))
+            for item, reading in read
+            if item.kind == kind
+        ]
         if rows:
             parts += [f"## {PLURALS[kind]}", table(rows)]
         if kind == "Figure":
@@ -96,7 +114,7 @@ def page(paper: Paper, found: Mapping[str, Found], runs: Mapping[str, Mapping[st
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def index(papers: Sequence[tuple[Paper, Mapping[str, Found], Mapping[str, Mapping[str, Any]]]]) -> str:
+def index(papers: Sequence[tuple[Paper, Mapping[str, Found], Runs]]) -> str:
     """The summary of all papers, in Markdown."""
     lines = [f"| Paper | Items | {' | '.join(VERDICTS)} | Time of `--full` |", "|" + "---|" * (len(VERDICTS) + 3)]
     for paper, found, runs in papers:
@@ -118,7 +136,7 @@ def index(papers: Sequence[tuple[Paper, Mapping[str, Found], Mapping[str, Mappin
     return "\n\n".join(parts) + "\n"
 
 
-def write(papers: Sequence[tuple[Paper, Mapping[str, Found], Mapping[str, Mapping[str, Any]]]]) -> None:
+def write(papers: Sequence[tuple[Paper, Mapping[str, Found], Runs]]) -> None:
     """Write each paper's page, and the summary, into docs/reproduction."""
     for paper, found, runs in papers:
         (FOLDER / f"{paper.key}.md").write_text(page(paper, found, runs), encoding="utf-8")

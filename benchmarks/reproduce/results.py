@@ -52,6 +52,14 @@ def runs(paper: Paper) -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
+def fits(found: Any) -> set[int]:
+    """How many fits the means in stored values are over: whatever they call "splits" or "count", at any depth."""
+    if isinstance(found, Mapping):
+        own = {int(value) for key, value in found.items() if key in {"splits", "count"} and isinstance(value, int)}
+        return own.union(*map(fits, found.values()))
+    return set().union(*map(fits, found)) if isinstance(found, list) else set()
+
+
 def store(paper: Paper, study: Study, found: Found, *, seeds: int, seconds: float) -> None:
     """Keep a full run: its values where their owner is, and how they were measured beside the paper's others."""
     path = file_of(paper)

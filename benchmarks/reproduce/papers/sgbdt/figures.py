@@ -133,9 +133,9 @@ LEARNED: Variant = ("defaults", "no filter, dynamic, clipped")
 
 
 def of_variant(found: Found, variant: Variant, *, error: bool = False) -> dict[str, Mean]:
-    """A stored ablation's scores by epsilon, over five folds of each seed."""
+    """A stored ablation's scores by epsilon, over the folds of all seeds."""
     (row,) = (row for row in found["rows"] if (row["group"], row["name"]) == variant)
-    return {f"{cell['epsilon']:g}": of(cell, 5 * found["seeds"], error=error) for cell in row["cells"]}
+    return {f"{cell['epsilon']:g}": of(cell, found["splits"], error=error) for cell in row["cells"]}
 
 
 def part(with_it: Variant, without: Variant, *others: Variant, error: bool = False) -> Callable[[Found], Reading]:

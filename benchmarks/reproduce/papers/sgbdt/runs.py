@@ -305,6 +305,6 @@ def ablations(name: Name) -> Callable[[Scale], Found]:
         if scale.rows is not None:
             data = dataclasses.replace(data, X=data.X[:FEW_ROWS], y=data.y[:FEW_ROWS])
         rows = [*ablation(TASKS[name], data, scale.seeds), *late(TASKS[name], data, scale.seeds)]
-        return {"seeds": scale.seeds, "rows": rows}
+        return {"splits": FOLDS * scale.seeds, "rows": rows}
 
     return run
