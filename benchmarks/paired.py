@@ -71,10 +71,45 @@ def spread_cell(values: Floats) -> dict[str, float]:
     return {"mean": float(values.mean()), "spread": float(values.std(ddof=1)) if len(values) > 1 else 0.0}
 
 
+def orders(
+    data: data_sets.Data, splits: list[Split], methods: Mapping[str, Scored], epsilons: Sequence[float]
+) -> Found:
+    """Errors of each method at each budget, and those of the first less those of each other, split by split.
+
+    Args:
+        data: all rows.
+        splits: rows for training and rows held out.
+        methods: by name.
+        epsilons: budgets.
+    """
+    first = next(iter(methods))
+    errors: dict[str, Floats] = {}
+    for label, method in methods.items():
+        title = f"{data.name}: {label}"
+        scores = [
+            [method.scores(data, epsilon, split) for split in splits]
+            for epsilon in track(epsilons, title, transient=True)
+        ]
+        errors[label] = error(data, np.array(scores))
+    return {
+        "measure": measure_of(data),
+        "rows_columns": list(data.X.shape),
+        "splits": len(splits),
+        "epsilons": list(epsilons),
+        "methods": {label: [spread_cell(at) for at in found] for label, found in errors.items()},
+        "first less": {
+            label: [spread_cell(at) for at in errors[first] - found]
+            for label, found in errors.items()
+            if label != first
+        },
+        "trivial": spread_cell(error(data, trivial(data, splits))),
+    }
+
+
 def compared(
     system: System, name: data_sets.Name, methods: Mapping[str, Scored], epsilons: Sequence[float], scale: Scale
 ) -> Found:
-    """Errors of each method at each budget, and those of the first less those of each other, split by split.
+    """`orders` of a known data set, and scikit-learn's booster without privacy.
 
     Args:
         system: whose splits are used, and beside which scikit-learn's booster is fitted.
@@ -84,31 +119,9 @@ def compared(
         scale: seeds; few rows for a quick run.
     """
     data = scale.data(name)
-    first = next(iter(methods))
     splits = one_each(scale, system, data.rows)
-    budgets = scale.epsilons(tuple(epsilons))
-    errors: dict[str, Floats] = {}
-    for label, method in methods.items():
-        title = f"{name}: {label}"
-        scores = [
-            [method.scores(data, epsilon, split) for split in splits]
-            for epsilon in track(budgets, title, transient=True)
-        ]
-        errors[label] = error(data, np.array(scores))
-    return {
-        "measure": measure_of(data),
-        "rows_columns": list(data.X.shape),
-        "splits": len(splits),
-        "epsilons": list(budgets),
-        "methods": {label: [spread_cell(at) for at in found] for label, found in errors.items()},
-        "first less": {
-            label: [spread_cell(at) for at in errors[first] - found]
-            for label, found in errors.items()
-            if label != first
-        },
-        "not private": spread_cell(error(data, non_private(data, splits, **system.beside))),
-        "trivial": spread_cell(error(data, trivial(data, splits))),
-    }
+    plain = spread_cell(error(data, non_private(data, splits, **system.beside)))
+    return {**orders(data, splits, methods, scale.epsilons(tuple(epsilons))), "not private": plain}
 
 
 def draw(found: Mapping[str, Any]) -> Any:
@@ -123,8 +136,10 @@ def draw(found: Mapping[str, Any]) -> Any:
             style = f"{drawing.MARKERS[place % len(drawing.MARKERS)]}-"
             axis.errorbar(entry["epsilons"], means, spreads, fmt=style, markersize=4, capsize=2, label=label)
             values += means
-        best, worst = entry["not private"]["mean"], entry["trivial"]["mean"]
-        axis.axhline(best, color="gray", linewidth=1, label="not private")
+        worst = entry["trivial"]["mean"]
+        best = entry["not private"]["mean"] if "not private" in entry else min(values)
+        if "not private" in entry:
+            axis.axhline(best, color="gray", linewidth=1, label="not private")
         axis.axhline(worst, color="gray", linewidth=1, linestyle=":", label="trivial")
         axis.set_ylim(*drawing.window(values, (worst, best)))
         axis.set_xlabel("epsilon")

@@ -3,7 +3,8 @@
 Signal columns and labels are scikit-learn's (`make_classification` with its defaults of 2 informative and 2 redundant
 columns, `make_regression` with its default of 10, seed 0); all other columns are standard normal, made chunk by chunk,
 each chunk with its own seed. A shuffled table would differ in the order of columns only. The papers do not say which
-parameters they used. Fits read the file and hold no table in memory.
+parameters they used. `whole_sets` fits to the file and holds no table in memory; `orders` has one, for many fits: most
+of a fit's time would be that of reading.
 """
 
 import shutil
@@ -19,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from benchmarks import data_sets
+from benchmarks import data_sets, paired
 from benchmarks.measuring import measure, non_private, trivial
 from benchmarks.out_of_core import Watch
-from benchmarks.paired import Method, error
-from benchmarks.utility import Found, Parameters, Scale
+from benchmarks.paired import Method, Scored, error
+from benchmarks.utility import Found, Parameters, Scale, System
 from ledgerwood import Categorical, Numeric, Schema
 
 Kind = Literal["synthetic_classification", "synthetic_regression"]
@@ -96,6 +97,23 @@ def file_of(wide: Wide, rows: int) -> Iterator[Path]:
         yield folder / "rows.parquet"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def orders(system: System, methods: Mapping[str, Scored], epsilons: tuple[float, ...], scale: Scale) -> Found:
+    """`benchmarks.paired.orders` of both sets, in memory: a fold of each seed is held out, as in DPBoost's paper.
+
+    Args:
+        system: whose splits are used.
+        methods: by name.
+        epsilons: budgets.
+        scale: seeds; a quick run has a few thousand rows.
+    """
+    rows = ROWS if scale.rows is None else CHUNK // 8
+    found: Found = {}
+    for kind in KINDS:
+        data = Wide.of(kind, rows).some(0, rows)
+        found[kind] = paired.orders(data, paired.one_each(scale, system, rows), methods, scale.epsilons(epsilons))
+    return found
 
 
 def whole_sets(

@@ -1,5 +1,6 @@
 """DPBoost's figures and tables: studies with chance in them, methods on the same splits, five seeds and more."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -58,6 +59,18 @@ def one_ensemble(trees: int) -> Callable[[Scale], Found]:
     return run
 
 
+def synthetic(trees: int) -> Callable[[Scale], Found]:
+    """Figures 2, 5 and 6 on both synthetic sets at their real size, with 32 public candidates a column."""
+
+    def run(scale: Scale) -> Found:
+        few = trees if scale.rows is None else 2
+        own = {name: method for name, method in methods(few).items() if name != PRINTED}
+        coarse = {n: dataclasses.replace(m, parameters={**m.parameters, "max_bins": 32}) for n, m in own.items()}
+        return wide_synthetic.orders(dpboost.SYSTEM, coarse, (1.0, 10.0), scale)
+
+    return run
+
+
 def leaf_clipping(scale: Scale) -> Found:
     """Figure 4: with and without geometric leaf clipping; synthetic numbers have 100,000 x 40 here."""
     trees = dpboost.TREES if scale.rows is None else 2
@@ -103,6 +116,10 @@ STUDIES = (
     *(
         Study(name=f"figure{figure}", run=one_ensemble(trees), seeds=SEEDS, draw=paired.draw)
         for figure, trees in ((2, dpboost.TREES), (5, 20), (6, 40))
+    ),
+    *(
+        Study(name=f"synthetic-{trees}", run=synthetic(trees), seeds=5, draw=paired.draw)
+        for trees in (dpboost.TREES, 20, 40)
     ),
     Study(name="figure4", run=leaf_clipping, seeds=SEEDS, draw=paired.draw),
     *(

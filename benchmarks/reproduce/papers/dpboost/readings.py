@@ -115,23 +115,6 @@ def table_means(entry: Found, variant: str) -> dict[str, Mean]:
     }
 
 
-def whole(kind: str) -> Read:
-    """Figure 2 at the real size: what one fit of DPBoost reaches. It has no rivals beside it, so nothing is judged."""
-
-    def read(found: Found) -> Reading:
-        entry = found[kind]
-        cells = [f"eps {cell['epsilon']:g}: {text(cell['error'])}" for cell in entry["methods"]["DPBoost"]]
-        plain = entry["not private"]
-        said = f"; not private, {plain['rows']:,} rows: {text(plain['error'])}; trivial {text(entry['trivial'])}"
-        memory = f"; {entry['anonymous bytes'] / 2**30:.2f} GiB"
-        rows, columns = entry["rows_columns"]
-        return Reading(
-            ours=f"{rows:,} x {columns}, ten trees: {'; '.join(cells)}{said}{memory}", verdict="cannot be judged"
-        )
-
-    return read
-
-
 def mean_of(values: Floats) -> Mean:
     """Mean and spread over splits."""
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
