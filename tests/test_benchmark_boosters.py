@@ -92,6 +92,20 @@ def test_a_claim_about_larger_budgets_does_not_read_smaller_ones():
     assert readings.above("abalone", "not", least=2.0)({"abalone": entry}).verdict == "holds"
 
 
+@pytest.mark.parametrize(
+    ("para", "seq", "verdict"),
+    [(-1.0, -1.0, "holds"), (0.0, -1.0, "cannot be judged"), (1.0, -1.0, "does not hold")],
+)
+def test_a_rival_that_no_point_tells_apart_is_not_beaten(para, seq, verdict):
+    cell = {"mean": 1.0, "spread": 0.1}
+    entry = {
+        "measure": "RMSE", "epsilons": [1.0], "splits": 4,
+        "methods": {name: [cell] for name in ("DPBoost", "PARA", "SEQ")},
+        "first less": {"PARA": [{"mean": para, "spread": 0.1}], "SEQ": [{"mean": seq, "spread": 0.1}]},
+    }  # fmt: skip
+    assert readings.above("abalone", "PARA", "SEQ")({"abalone": entry}).verdict == verdict
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["dpboost", "dpxgboost"])
 def test_studies_run_on_few_rows(key):

@@ -37,8 +37,18 @@ def test_every_study_is_read_and_every_picture_is_there(paper):
     read = {item.study for item in paper.items}
     assert [study.name for study in paper.studies if study.name not in read] == []
     found = results.stored(paper)
-    drawn = [study.name for study in paper.studies if study.draw is not None and study.name in found]
-    assert [name for name in drawn if not (results.FOLDER / "figures" / f"{paper.key}-{name}.svg").exists()] == []
+    drawn = {f"{paper.key}-{study.name}" for study in paper.studies if study.draw is not None and study.name in found}
+    assert {file.stem for file in (results.FOLDER / "figures").glob(f"{paper.key}-*.svg")} == drawn
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=PAPERS)
+def test_every_stored_run_is_one_of_a_study(paper):
+    assert results.runs(paper).keys() <= {study.name for study in paper.studies}
+
+
+def test_fits_behind_a_mean_are_counted_wherever_a_study_says_so():
+    assert results.fits({"a": {"splits": 5, "rows": [{"count": 20}, {"splits": 5.5}]}, "splits": 3}) == {3, 5, 20}
+    assert results.fits({"seconds": 1.0}) == set()
 
 
 @pytest.mark.parametrize(

@@ -21,22 +21,28 @@ def means(cells: list[Mapping[str, float]], entry: Found) -> dict[str, Mean]:
 
 
 def above(name: str, *rivals: str, least: float = 0.0) -> Read:
-    """Whether the first method has a lower error than each rival at every budget from `least` on, paired by split."""
+    """Whether the first method has a lower error than each rival at every budget from `least` on, paired by split.
+
+    It holds where it holds for each rival: a rival from which no point tells it apart is not beaten.
+    """
 
     def read(found: Found) -> Reading:
         entry = found[name]
         first, *_ = entry["methods"]
         own = means(entry["methods"][first], entry)
-        gaps, cells = {}, {}
+        judged = []
         for rival in rivals:
-            other = means(entry["methods"][rival], entry)
-            less = means(entry["first less"][rival], entry).items()
-            for epsilon, (point, gap) in zip(entry["epsilons"], less, strict=True):
-                if epsilon >= least:
-                    gaps[f"{point}, {rival}"] = gap
-                    cells[f"{point}, {rival}"] = f"{own[point]} / {other[point]}"
-        reading = judging.paired(gaps, higher=False, cells=cells, names=(first, "rival"))
-        return Reading(ours=f"{entry['measure']}: {reading.ours}", as_printed=printed(entry), verdict=reading.verdict)
+            other, less = means(entry["methods"][rival], entry), means(entry["first less"][rival], entry)
+            points = [p for p, epsilon in zip(own, entry["epsilons"], strict=True) if epsilon >= least]
+            cells = {point: f"{own[point]} / {other[point]}" for point in points}
+            gaps = {point: less[point] for point in points}
+            judged.append(judging.paired(gaps, higher=False, cells=cells, names=(first, rival)))
+        verdicts = {reading.verdict for reading in judged}
+        verdict: Verdict = (
+            "does not hold" if "does not hold" in verdicts else "holds" if verdicts == {"holds"} else "cannot be judged"
+        )
+        cells_of_all = "; ".join(reading.ours for reading in judged)
+        return Reading(ours=f"{entry['measure']}: {cells_of_all}", as_printed=printed(entry), verdict=verdict)
 
     return read
 

@@ -54,7 +54,7 @@ def spent_budgets(_: Scale) -> Found:
 STUDIES = (
     Study(name="abalone-points", run=runs.points("abalone", (0.15, 0.17, 0.54)), seeds=20),
     Study(
-        name="figure4-abalone", run=runs.figure4("abalone", (0.1, 0.2, 0.5, 1.0, 3.0, 10.0)), seeds=5,
+        name="figure4-abalone", run=runs.figure4("abalone", (0.1, 0.2, 0.5, 1.0, 3.0, 10.0)), seeds=20,
         draw=drawn(FIGURE, "test R2"),
     ),
     Study(name="adult-points", run=runs.points("adult", (0.07,)), seeds=5),
