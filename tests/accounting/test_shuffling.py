@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 import ledgerwood as lw
-from ledgerwood.accounting import ShuffledBatches, pricing
+from ledgerwood.accounting import ShuffledBatches, explaining
 from ledgerwood.accounting.costs.losses import maxima
 from ledgerwood.errors import InvalidParameter, UnsupportedEvent
 
@@ -119,13 +119,13 @@ def test_one_batch_is_the_noise_itself(adjacency):
 def test_the_explanation_names_the_sampler_and_the_shuffled_cost():
     noise = lw.GaussianEvent(noise_multiplier=1.0, adjacency=Z)
     sampled = lw.Repeated(lw.PoissonSampled(noise, sampling_rate=0.001), count=1000)
-    text = "\n".join(pricing._sampler(sampled, 1e-5))
+    text = "\n".join(explaining._sampler(sampled, 1e-5))
     assert "sampler: Poisson samples" in text
     assert "1,000 batches a pass, passes: 1" in text
     assert "at least epsilon=2.88" in text
     assert "sampler: Poisson" in lw.price(lw.PoissonSampled(noise, sampling_rate=0.5)).explain(1e-5)
-    assert "sampler: Poisson" in pricing._sampler(lw.Composed((sampled, noise)), 1e-5)[0]
-    assert "a random allocation" in pricing._sampler(lw.RandomAllocation(noise, steps=10), None)[0]
+    assert "sampler: Poisson" in explaining._sampler(lw.Composed((sampled, noise)), 1e-5)[0]
+    assert "a random allocation" in explaining._sampler(lw.RandomAllocation(noise, steps=10), None)[0]
     assert "sampler" not in lw.price(noise).explain(1e-5)
 
 

@@ -326,7 +326,7 @@ def test_private_bounds(monkeypatch, exact_law):
             assert scale == 0.4
             return np.array([pick(noise) - reach for _ in range(n)], dtype=np.int64)
 
-        monkeypatch.setattr("ledgerwood.mechanisms.sensitivity.geometric_noise", geometric)
+        monkeypatch.setattr("ledgerwood.mechanisms.choices.private_bounds.geometric_noise", geometric)
         return mechanism.select(values, edges, None)
 
     assert_same(exact_law(run), law)
